@@ -50,7 +50,7 @@ $(MADE)/venv:
 $(MADE)/demo: pyproject.toml | $(MADE)/venv
 	@echo "installing distinput[progress,crc32c] into $(VENV)"
 	@$(PIP) --editable '.[progress,crc32c]'
-	@echo "compiling the loops of distinput, once"
+	@echo "compiling the loops of distinput, once: about a minute"
 	@$(RUN)/distinput kernels build >/dev/null
 	@touch $@
 

@@ -279,13 +279,17 @@ def _of_packages(known: Sequence[Package]) -> Iterator[Advice]:
         yield Advice(
             False, "no engine for several processes is installed: pip install 'distinput[torch]', or [mpi], [jax]"
         )
+    pillow = [one for one in known if one.name == "pillow"]
+    if pillow and not pillow[0].fits:
+        yield Advice(False, "images cannot be decoded: pip install 'distinput[images]'")
+        there |= {"images"}
     faster = {"images": "decoding JPEG images", "obstore": "reading s3://, gs://, az:// and https://"}
     for extra, what in faster.items():
         if any(one.extra == extra for one in known) and extra not in there:
             yield Advice(
                 False,
-                f"{what} would be faster: pip install 'distinput[{extra}]'; how much was not measured here, "
-                "which distinput bench does before and after",
+                f"{what} would be faster: pip install 'distinput[{extra}]'; distinput bench, before and after, measures by how "
+                "much",
             )
 
 

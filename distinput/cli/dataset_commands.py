@@ -16,6 +16,7 @@ from distinput.cli.visible import visible
 from distinput.data.dataset import Dataset
 from distinput.data.explanation import explanation_of
 from distinput.data.recording import recorded
+from distinput.data.stats import SHORT
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.inspect.files import open_files
@@ -182,10 +183,6 @@ def explain_command(given: argparse.Namespace) -> int:
 # ----------------------------------------------------------------------------
 
 
-_SHORT = 1.0
-"""Seconds."""
-
-
 def bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput bench`."""
     parser.description = (
@@ -257,18 +254,16 @@ def _print_bench(told: Bench, tried: list[TriedChange]) -> None:
     print(f"{told.elements:,} elements ({end}) in {seconds_text(told.seconds)}\n")
     print(told.stats)
     advice = [text for text in told.changes if text != told.bottleneck]
-    if told.ended and told.seconds < _SHORT:
+    if told.ended and told.seconds < SHORT:
         advice.insert(0, "A pass as short as this says little about the rate.")
     if advice:
         print("\n" + "\n".join(advice))
     if tried:
         print("\ntried:")
-    for one in tried:
-        print(f"  {one.change}: {one.error or _times(one)}")
-
-
-def _times(one: TriedChange) -> str:
-    return "too short to say" if one.times is None else f"{one.times:.2g} times as fast"
+    for one in sorted(tried, key=lambda one: -(one.times or 0.0)):
+        print(f"  {one}")
+    if tried and not any(one.helps for one in tried):
+        print("Nothing that was tried helps.")
 
 
 # ----------------------------------------------------------------------------
@@ -363,8 +358,13 @@ def locate_command(given: argparse.Namespace) -> int:
         _print_located(given, on_workers(given, lambda d: d.locate(given.step, given.replica, **passes))[0])
         return FINE
     steps = None if given.first is None else range(given.first)
-    found = on_workers(given, lambda d: d.when(given.file, given.record, steps=steps, **passes))[0]
-    _print_seen(given, found)
+
+    def seen(distributed: "DistributedDataset") -> "tuple[tuple[Seen, ...], int]":
+        found = distributed.when(given.file, given.record, steps=steps, **passes)
+        return found, INFINITE if found else distributed._records(given.read).records_of(given.file)
+
+    found, count = on_workers(given, seen)[0]
+    _print_seen(given, found, count)
     return FINE if found else FAILED
 
 
@@ -378,14 +378,18 @@ def _print_located(given: argparse.Namespace, found: "Located") -> None:
         print(f"if {sentence}")
 
 
-def _print_seen(given: argparse.Namespace, found: "tuple[Seen, ...]") -> None:
+def _print_seen(given: argparse.Namespace, found: "tuple[Seen, ...]", count: int) -> None:
     if given.json:
         print_json([seen._asdict() for seen in found])
         return
     if found:
         print_table(("epoch", "step", "replica", "row"), found)
+    elif 0 <= count <= given.record:
+        records = f"{count:,} record{'s' if count != 1 else ''}"
+        print(f"there is no record {given.record:,}: {visible(given.file)} has {records}, numbered from 0 on")
     else:
-        print(f"record {given.record:,} of {visible(given.file)} is in no step of epoch {given.epoch}")
+        before = "" if given.first is None else f" before step {given.first:,}"
+        print(f"record {given.record:,} of {visible(given.file)} is in no step of epoch {given.epoch}{before}")
 
 
 # ----------------------------------------------------------------------------

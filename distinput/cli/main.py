@@ -10,17 +10,24 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from shutil import copyfileobj
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput import __version__
 from distinput.cli.commands import COMMANDS, FAILED, FINE, GROUPS, INTERRUPTED, USAGE, Command
 from distinput.cli.visible import visible
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.url_secrets import scrub
+
+if TYPE_CHECKING:
+    from distinput import formats
+    from distinput.formats import recognise
+else:  # words of help are there before formats are loaded
+    formats, recognise = later("distinput.formats"), later("distinput.formats.recognise")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,6 +68,7 @@ def _part(command: Command, part: str) -> Callable[[Any], Any]:
 
 def _run(command: Command, words: list[str]) -> int:
     given = parser_of(command).parse_args(words)
+    format = getattr(given, "format", None)
     try:
         with copied_pipes(given) as pipes:
             if pipes and command.name == "index":
@@ -73,6 +81,9 @@ def _run(command: Command, words: list[str]) -> int:
         return FAILED
     except (DistinputError, OSError) as error:
         sys.stdout.flush()
+        if format:
+            with suppress(DistinputError, TypeError, ValueError):  # of a format that needs more
+                recognise.tell_format(error, formats.format_named(format))
         scrub(error)
         told = visible(error, lines=True)
         print(f"\ndistinput {command.name} failed: {type(error).__name__}: {told}", file=sys.stderr)

@@ -26,7 +26,7 @@ from distinput.names.lazy import later
 from distinput.names.words import html, meant, shown
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
-from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds
+from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds, describe
 from distinput.rewrite import Running
 from distinput.run.run import OpCounters, Run
 from distinput.values.leaves import as_python
@@ -1461,7 +1461,11 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         value = carry.initial
         with iter(self) as elements:
             for element in elements:
-                value = carry.checked(reduce_func(value, element))
+                try:
+                    value = carry.checked(reduce_func(value, element))
+                except Exception as error:
+                    elements.annotate(error, element, f"reduce(reduce_func={describe(reduce_func)})")
+                    raise
         return value
 
     def get_single_element(self, name: str | None = None) -> T_co:

@@ -26,7 +26,7 @@ from distinput.names.lazy import later
 from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import OpCounters, Run, note_element
 from distinput.run.threads import Closing, Ending
 from distinput.url_secrets import without_secrets
 from distinput.values.buffers import copy_of, end_iteration
@@ -597,6 +597,20 @@ class DatasetIterator(Closing, Generic[T_co]):
         """What `place` needs to tell this position later; quick to make."""
         hand = self._hand
         return hand, length_hint(hand.left) - (self._torn or 0), self._failure
+
+    def annotate(self, error: Exception, element: Any, where: str) -> None:
+        """Say with an error of a function outside of the steps which element it was given, the last one, and its record.
+
+        Args:
+          error: that the function raised.
+          element: that was given.
+          where: what called the function.
+        """
+        with self._lock:
+            hand, left, _ = self.mark()
+        note_element(error, element)
+        self._run.annotate(error, lambda: where)
+        self._run.note_record(error, self._node, hand.at, hand.size - left + hand.over - 1)
 
     def _place(self, mark: HandMark | None = None) -> State:
         hand, left, failure = mark or self.mark()

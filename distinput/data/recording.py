@@ -18,7 +18,7 @@ from distinput.data.iterator import DatasetLike
 from distinput.data.stats import Stats
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.sink import Sink
-from distinput.names.words import html
+from distinput.names.words import html, seconds_text
 from distinput.plan.node import INFINITE
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Pool, Task
@@ -341,6 +341,17 @@ class Recording:
         self.dataset, self._iterated, replicas = dataset._watched(make_run)
         self._passes = self.dataset._passes
         self.rows = [0] * replicas
+
+    def __repr__(self) -> str:
+        if self._begin is None:
+            return f"<Recording of {self.given!r}, which has not begun>"
+        what = "step" if self.distributed else "element"
+        said = f"{self.delivered:,} {what}{'s' if self.delivered != 1 else ''} in {seconds_text(self.seconds)}"
+        return f"<Recording {said}, slowest: {self.stats().slowest or 'not known'}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the statistics of the pass."""
+        return self.stats()._repr_html_()
 
     def __iter__(self) -> Generator[Any, None, None]:
         if self._begin is not None:

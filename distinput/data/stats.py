@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from distinput.names.words import html, number_text, seconds_text
 from distinput.ops.map import MapCalls
 from distinput.ops.reader import Reader
+from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import Node, walk
 from distinput.run.run import CoreUse, OpCounters, Run
 
@@ -25,11 +26,18 @@ _MANY_FILES, _FEW_RECORDS = 50, 1000
 _IDLE = 0.1
 """Threads that have a core for less of their time than this wait for something else than their turn, on a busy machine too."""
 
-_WORTH_IT = 1.1
+_OFTEN = 100
+"""Times a second that threads lose their cores, where other programs want them. They do not wait then, and yet have none."""
+
+WORTH_IT = 1.1
 """Times as fast, from which on a change is advised."""
+
+SHORT = 1.0
+"""Seconds; in a pass that takes less, loading libraries and compiled loops is a large part of what is measured."""
 
 UNTRIED = "The gain was not measured; distinput bench --try measures it."
 _UNKNOWN = "The gain was not measured."
+_BUSY = "The gain was not measured, since other programs had the cores for a part of this pass."
 
 
 class Stats(dict[str, dict[str, Any]]):
@@ -189,6 +197,11 @@ class _Pace(NamedTuple):
         """Whether the slowest part waits more than it computes."""
         return self.cores is not None and self.cores.seconds < self.load / 2 and self.cores.waits > 0
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs had the cores, so that nobody knows what threads would do side by side."""
+        return self.cores is not None and self.cores.lost > _OFTEN * self.wall
+
     def times(self, load: float, beside: float = 0.0) -> float:
         """As fast, if the slowest part took `load` seconds and ran beside others, which take turns in Python."""
         computed = 0.0 if self.cores is None else self.cores.seconds
@@ -198,7 +211,7 @@ class _Pace(NamedTuple):
         """What it brings if `most` of its `count` pieces of work wait at once."""
         share = -(-count // most) / count if count else 1 / most
         times = self.wall / (self.slack + self.wall / self.times(self.load * share, self.rest))
-        if times < _WORTH_IT:
+        if times < WORTH_IT:
             return "As measured, the gain is small, since other steps take as long."
         return f"As measured, the pass would be {times:.2g} times as fast, if none waits longer then."
 
@@ -215,13 +228,11 @@ def _of_loop(step: Node, pace: _Pace, last: OpCounters) -> tuple[str, str]:
     most = pace.wall / pace.load if pace.load else 1.0
     here = pace.wall - pace.slack - pace.load  # seconds of the dataset on the thread of the loop
     times = pace.times(pace.wall - here, last.seconds)
-    if pace.cores is not None and times > _WORTH_IT:
-        return (
-            "prefetch(2) at the end makes elements in the meantime",
-            f"As measured, the pass would be {times:.2g} times as fast.",
-        )
+    if pace.cores is not None and times > WORTH_IT:
+        brings = _BUSY if pace.disturbed else f"As measured, the pass would be {times:.2g} times as fast."
+        return "prefetch(2) at the end makes elements in the meantime", brings
     cure = "the dataset waits for it, and a faster pipeline would not help"
-    if most > _WORTH_IT:
+    if most > WORTH_IT:
         cure = "a faster pipeline helps little"
     return cure, f"A pipeline that takes no time would make this pass {most:.3g} times as fast."
 
@@ -235,32 +246,10 @@ def _cure(
     """
     load, cores = pace.load, pace.cores
     if isinstance(step, MapCalls):
-        in_threads = counter.workers > 1 and not step.maps[0].processes and step.maps[0].executor is None
-        if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * pace.wall:
-            turns = f"its {counter.workers} threads take turns in Python, one at a time"
-            return f"{turns}: processes=True lets them compute at the same time", UNTRIED
-        if in_threads and pace.waits and cores is not None and cores.seconds > _IDLE * load:
-            cure = f"its {counter.workers} threads wait for something, or for their turn in Python"
-            return f"{cure}: more of them would help, or processes=True", UNTRIED
-        if counter.workers and pace.waits:
-            more = 2 * counter.workers
-            return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
-        if counter.workers:
-            return f"more than {counter.workers} workers would help, if there are cores for them", UNTRIED
-        if pace.waits:
-            calls = min(MANY_CALLS, max(2, counter.rows))
-            cure = (
-                f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at the same time"
-            )
-            return cure, pace.at_once(counter.rows, calls)
-        if counter.rows and load / counter.rows < _QUICK:
-            each = f"a call takes {seconds_text(load / counter.rows)}, and threads cannot shorten that"
-            return (
-                f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
-                UNTRIED,
-            )
-        spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
-        return f"{spread} if it computes in Python", UNTRIED
+        return _of_map(step, counter, pace)
+    if step is not None and step.op == "filter":
+        asked = counters.get(id(step.inputs[0]))
+        return _of_filter(0 if asked is None else asked.rows, pace)
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
@@ -279,10 +268,74 @@ def _cure(
         return f"more than {counter.workers} workers would help, if there are cores for them", _UNKNOWN
     if counter.thread == last.thread and last.outside > 0.1 * load and cores is not None:
         times = pace.times(last.seconds, last.outside)
-        if times > _WORTH_IT:
-            cure = "prefetch after it would let it run beside the loop"
-            return cure, f"As measured, the pass would be {times:.2g} times as fast."
+        if times > WORTH_IT:
+            brings = _BUSY if pace.disturbed else f"As measured, the pass would be {times:.2g} times as fast."
+            return "prefetch after it would let it run beside the loop", brings
     return "the other steps wait for it", ""
+
+
+def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]:
+    """What would help a step that calls functions, and what that brings."""
+    load, cores = pace.load, pace.cores
+    if not of_users(step) and not pace.waits:
+        return "Dataset.save and Dataset.load, or cache, keep what it makes for the next passes", UNTRIED
+    first = step.maps[0]
+    by_element = not first.processes and first.executor is None
+    in_threads = counter.workers > 1 and by_element
+    if in_threads and cores is not None and load / 2 <= cores.seconds < 1.3 * pace.wall:
+        turns = f"its {counter.workers} threads take turns in Python, one at a time"
+        return f"{turns}: processes=True lets them compute at the same time", UNTRIED
+    if in_threads and pace.waits and cores is not None and cores.seconds > _IDLE * load:
+        cure = f"its {counter.workers} threads wait for something, or for their turn in Python"
+        return f"{cure}: more of them would help, or processes=True", UNTRIED
+    if counter.workers and pace.waits:
+        more = 2 * counter.workers
+        return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
+    if by_element and first.num_parallel_calls == AUTOTUNE and not (pace.waits or _quick(counter, load)):
+        where = f"on {counter.workers} threads" if counter.workers else "in the thread of the loop"
+        return f"AUTOTUNE keeps it {where}: processes=True spreads it, if it computes in Python", UNTRIED
+    if counter.workers:
+        return f"more than {counter.workers} workers would help, if there are cores for them", UNTRIED
+    if pace.waits:
+        calls = min(MANY_CALLS, max(2, counter.rows))
+        cure = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at the same time"
+        return cure, pace.at_once(counter.rows, calls)
+    if _quick(counter, load):
+        each = f"a call takes {seconds_text(load / counter.rows)}, and threads cannot shorten that"
+        return (
+            f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
+            UNTRIED,
+        )
+    spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
+    return f"{spread} if it computes in Python", UNTRIED
+
+
+def _of_filter(rows: int, pace: _Pace) -> tuple[str, str]:
+    """What would help a filter, which asks its predicate about one element after the other, and what that brings."""
+    parallel = "a map before it that returns the element and what the predicate says of it"
+    if pace.waits:
+        calls = min(MANY_CALLS, max(2, rows))
+        return (
+            f"it waits more than it computes: {parallel} waits for {calls} at a time with num_parallel_calls={calls}",
+            (pace.at_once(rows, calls)),
+        )
+    if rows and pace.load / rows < _QUICK:
+        each = f"a call takes {seconds_text(pace.load / rows)}"
+        return (
+            f'{each}: an expression of pyarrow, such as field("x") > 3, is evaluated for many elements at once',
+            UNTRIED,
+        )
+    return f"{parallel} is spread over processes by processes=True, if it computes in Python", UNTRIED
+
+
+def _quick(counter: OpCounters, load: float) -> bool:
+    """Whether a call costs about as much as what is done in it."""
+    return bool(counter.rows) and load / counter.rows < _QUICK
+
+
+def of_users(step: MapCalls) -> bool:
+    """Whether all its functions were given by users, who may choose how they are called; readers of images have their own."""
+    return not any(str(getattr(one.map_func, "__module__", "")).startswith("distinput.") for one in step.maps)
 
 
 def _of_files(step: Reader, files: int, records: int, pace: _Pace) -> tuple[str, str] | None:

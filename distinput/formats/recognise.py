@@ -5,14 +5,16 @@ import json
 import re
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, compression_of
 from distinput.files.folder import without_notes
-from distinput.files.source import EMPTY, FileStream
+from distinput.files.source import EMPTY, FileStream, size_of
 from distinput.formats import FORMATS
+from distinput.formats.format import Format
 from distinput.kernels.checksums import masked_crc32c_of_bytes
 from distinput.values.buffers import Bytes
 
@@ -57,6 +59,22 @@ _IMAGES = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a")
 
 _LINES = ("csv", "jsonl", "text")
 """Formats of lines, whose first bytes may be those of each other."""
+
+READERS: dict[str, tuple[str, str]] = {
+    "array_record": ("an ArrayRecord file", "ArrayRecordDataset"),
+    "arrow": ("an Arrow file", "ArrowDataset"),
+    "audio": ("audio", "AudioDataset"),
+    "csv": ("a CSV file", "CsvDataset"),
+    "jsonl": ("a file of JSON Lines", "JsonLinesDataset"),
+    "npy": ("a .npy file", "NpyDataset"),
+    "npz": ("a .npz archive", "NpzDataset"),
+    "parquet": ("a Parquet file", "ParquetDataset"),
+    "tar": ("a tar archive", "WebDataset"),
+    "text": ("text", "TextLineDataset"),
+    "tfrecord": ("a TFRecord file", "TFRecordDataset"),
+    "video": ("video", "VideoDataset"),
+}
+"""What files of a format are called, and the dataset that reads them."""
 
 _SHARD = re.compile(r"-\d+-of-\d+$")
 _LOOKED_AT = 4096
@@ -160,6 +178,67 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
             )
         options["compression_type"] = codec
     return Recognised(format, how, options)
+
+
+def tell_format(error: Exception, format: Format, path: str = "") -> None:
+    r"""Say with an error of a format what the file is, where it is one of another format.
+
+    Args:
+      error: its message begins with the path.
+      format: as which the file was read.
+      path: the file, if the message does not begin with it.
+
+    >>> import pathlib
+    >>> from distinput.formats.parquet import Parquet
+    >>> _ = pathlib.Path("a.csv").write_text("x,y\n1,2\n")
+    >>> error = InvalidArgumentError("a.csv: not a Parquet file")
+    >>> tell_format(error, Parquet())
+    >>> error.__notes__
+    ['a.csv is a CSV file, by its name: CsvDataset reads it']
+    """
+    said = str(error).partition(": ")[0]
+    with suppress(DistinputError, OSError, ValueError):
+        note = other_format(said if _is_there(said) or not path else path, format)
+        if note and note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+
+
+def other_format(path: str, format: Format) -> str:
+    """What a file is, and what reads it, if it is not of a format; "" if nothing tells.
+
+    Args:
+      path: the file; its first bytes are read.
+      format: as which it was read.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    reader = {"csv_tuples": "csv"}.get(format.name, format.name.removeprefix("indexed_"))
+    data = _begin(path, "").tobytes()
+    codec = next((name for name, mark in _CODECS.items() if data.startswith(mark)), "")
+    if codec:
+        data = _begin(path, codec).tobytes()
+    if data.startswith(_IMAGES):
+        return f"{path} is an image: ImageFolderDataset reads folders of images, WebDataset archives of them"
+    named, kind = _format_of_name(path), _signature(data) or _text(data)
+    how = "by its first bytes"
+    if named is not None and (kind is None or (kind[0] == "text" and named[0] in _LINES)):
+        kind, how = named, "by its name"
+    if kind is None or (kind[0] == "text" and reader in _LINES):
+        return ""
+    if kind[0] == reader:
+        takes = codec and getattr(format, "compression", codec) != codec and _takes(reader, "compression_type")
+        return f'{path} is compressed ({codec}): give compression_type="{codec}"' if takes else ""
+    what, dataset = READERS[kind[0]]
+    return f"{path} is {what}, {how}: {dataset} reads it"
+
+
+def _is_there(path: str) -> bool:
+    try:
+        size_of(path)
+    except (DistinputError, OSError, ValueError):
+        return False
+    return True
 
 
 def _stem(path: str) -> str:

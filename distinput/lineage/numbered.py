@@ -32,7 +32,7 @@ from distinput.ops.slices import Slices
 from distinput.ops.take import Take
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, Transparent, placed
-from distinput.plan.node import UNKNOWN, Latest, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, walk
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in
 from distinput.values.nest import LEAF, structure_of
@@ -141,6 +141,10 @@ class RecordNumbers(Node):
     def numbers(self, file: int, record: int) -> list[int]:
         """The places in the source that are a record of one of its files."""
 
+    @abstractmethod
+    def records_of(self, file: int) -> int:
+        """How many records one of its files has; INFINITE if there is no end."""
+
     def in_pass(self, rows: Ints, epoch: int) -> Ints:
         """The places in the first pass of the records at these places of another one, whose files may be in another order."""
         del epoch
@@ -193,6 +197,9 @@ class MemoryRecords(RecordNumbers):
         n = self.cardinality
         return [record] if record >= 0 and (n < 0 or record < n) else []
 
+    def records_of(self, file: int) -> int:
+        return self.cardinality
+
 
 @dataclass(frozen=True, eq=False)
 class NamedRecords(MemoryRecords):
@@ -209,6 +216,9 @@ class NamedRecords(MemoryRecords):
     def numbers(self, file: int, record: int) -> list[int]:
         name = self.files[file]
         return [] if record else [number for number, other in enumerate(self.files) if other == name]
+
+    def records_of(self, file: int) -> int:
+        return 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +250,9 @@ class ReaderRecords(RecordNumbers):
         ends, name = self.counts[1], self.files[file]
         same = [i for i, other in enumerate(self.files) if other == name]
         return [int(ends[i]) + record for i in same if 0 <= record < ends[i + 1] - ends[i]]
+
+    def records_of(self, file: int) -> int:
+        return int(self.counts[1][file + 1] - self.counts[1][file])
 
     def in_pass(self, rows: Ints, epoch: int) -> Ints:
         there = self._order.of(epoch, lambda: self._order_in(epoch))
@@ -306,6 +319,12 @@ class FragmentRecords(RecordNumbers):
         over = record - parts.start
         found = np.flatnonzero((parts.file == file) & (over >= 0) & (over < sizes))
         return [int(self._ends[i] + over[i]) for i in found]
+
+    def records_of(self, file: int) -> int:
+        parts, format = self._reader.fragments, self._reader.format
+        whole = format.rows(self.files[file]) if format.counts_rows else None
+        ends = (parts.start + np.diff(self._ends))[parts.file == file]
+        return int(ends.max(initial=0)) if whole is None else whole
 
     def in_pass(self, rows: Ints, epoch: int) -> Ints:
         ends, begin = self._pass.of(epoch, lambda: self._bounds_in(epoch))
@@ -448,6 +467,24 @@ class Numbered:
         Raises:
           KeyError: the pipeline does not read that file.
         """
+        made = [
+            number + (index << SOURCE_BITS)
+            for index, place in self._with_file(file)
+            for number in self.sources[index].numbers(place, record)
+        ]
+        return sorted(set(made))
+
+    def records_of(self, file: str) -> int:
+        """How many records a file has; INFINITE if there is no end.
+
+        Raises:
+          KeyError: the pipeline does not read that file.
+        """
+        counts = [self.sources[index].records_of(place) for index, place in self._with_file(file)]
+        return INFINITE if INFINITE in counts else max(counts)
+
+    def _with_file(self, file: str) -> list[tuple[int, int]]:
+        """The numbers of the sources that read a file, and its place among the files of each."""
         found = [
             (index, place)
             for index, source in enumerate(self.sources)
@@ -456,12 +493,7 @@ class Numbered:
         ]
         if not found:
             raise KeyError(file)
-        made = [
-            number + (index << SOURCE_BITS)
-            for index, place in found
-            for number in self.sources[index].numbers(place, record)
-        ]
-        return sorted(set(made))
+        return found
 
 
 def _single(node: Node) -> bool:

@@ -22,7 +22,7 @@ from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.lineage.followed import Followed
 from distinput.lineage.numbered import Numbered, numbered
 from distinput.plan.families import drawn_seeds, stores, with_drawn_seeds
-from distinput.plan.node import UNKNOWN, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.rewrite.rules import Running
 from distinput.sharding.own_rows import FrameworkRebatch
 from distinput.sharding.shard_plan import workers_of
@@ -144,7 +144,8 @@ class StepRecords:
 
     def when(self, file: str, record: int, epoch: int, steps: range | None) -> tuple[Seen, ...]:
         """See `DistributedDataset.when`."""
-        wanted = self._all_steps("pass steps=, a range of the steps to look at") if steps is None else steps
+        cure = "pass steps=, a range of the steps to look at (--first N on the command line)"
+        wanted = self._all_steps(cure) if steps is None else steps
         at = self._steps_with(file, [record], wanted, epoch)[0]
         found = []
         for step in at:
@@ -163,8 +164,16 @@ class StepRecords:
         """
         found, lacking = self._steps_with(file, records, self._all_steps("give ranges of steps"), epoch)
         if lacking:
-            raise InvalidArgumentError(f"{file} has no record {min(lacking):,}")
+            raise InvalidArgumentError(
+                f"{file} has no record {min(lacking):,}; it has {self.records_of(file):,}, from 0 on"
+            )
         return found
+
+    def records_of(self, file: str) -> int:
+        """How many records a file has, of those that the pipelines read; INFINITE if there is no end."""
+        trees = [self._tree(number) for number, _ in self._trees]
+        counts = [tree.records_of(file) for tree in trees if file in tree.files]
+        return INFINITE if INFINITE in counts else max(counts)
 
     def _all_steps(self, cure: str) -> range:
         sizes = [] if self._batches or self.steps != UNKNOWN else self._sizes()
@@ -250,10 +259,8 @@ class StepRecords:
         more = ", ..." if len(names) > _NAMED else ""
         near = [name for name in names if posixpath.basename(name) == posixpath.basename(file)]
         meant = f"; did you mean {near[0]!r}?" if near else ""
-        return ValueError(
-            f"when: {file!r} is none of the {len(names)} files that are read{there} "
-            f"({', '.join(names[:_NAMED])}{more}){meant}"
-        )
+        read = "not the file that is" if len(names) == 1 else f"none of the {len(names)} files that are"
+        return ValueError(f"when: {file!r} is {read} read{there} ({', '.join(names[:_NAMED])}{more}){meant}")
 
     @cached_property
     def _batches(self) -> bool:

@@ -443,8 +443,12 @@ class GroupByWindow(Keyed):
 
     def _reduced(self, key: int, parts: list[Block]) -> Node:
         window = rows_node(concat_blocks(parts), self.input.spec.leaves)
-        with unseeded():
-            node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+        try:
+            with unseeded():
+                node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+        except Exception as error:
+            error.add_note(f"on the window of key {key}")
+            raise
         if not drawn_seeds(node):
             return node
         return with_seed(node, key_of(self.drawn_seed, key, hash_of(parts[0].row(0))))

@@ -5,7 +5,7 @@ import os
 import stat
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -24,6 +24,7 @@ from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
 from distinput.formats.format import Format, PlacedBlocks, Portion, Position
+from distinput.formats.recognise import tell_format
 from distinput.kernels.kernel import renewed
 from distinput.names.words import meant
 from distinput.ops.as_python import AsDecimal, AsRows, AsText
@@ -188,6 +189,22 @@ class MappedFiles:
 # ----------------------------------------------------------------------------
 
 
+@contextmanager
+def telling_format(format: Format, path: Callable[[], str]) -> Iterator[None]:
+    """Say with an error of a format what the file is, if it is of another one.
+
+    Args:
+      format: as which it is read.
+      path: gives the file, where the message does not begin with it.
+    """
+    try:
+        yield
+    except (DataLossError, InvalidArgumentError, NotFoundError) as error:
+        with suppress(Exception):  # of asking for the path once more
+            tell_format(error, format, path())
+        raise
+
+
 class LaterFormat:
     """A format with what it infers from its files, of which none is opened before somebody asks for it.
 
@@ -215,7 +232,8 @@ class LaterFormat:
         """The format. An error is that of this call, and the next one looks again."""
         with self._lock:
             if not self._inferred:
-                self.known, self._inferred = self.known.held(self._paths()), True
+                with telling_format(self.known, lambda: next(iter(self._paths()), "")):
+                    self.known, self._inferred = self.known.held(self._paths()), True
             return self.known
 
 
@@ -271,6 +289,8 @@ class FileReader(Node):
         return None if is_position(state["position"]) else f"{self.op}: 'position' must be one in a file, or null"
 
     def told_record(self, error: Exception, state: State, ahead: int) -> str | None:
+        if not ahead and isinstance(error, DataLossError | InvalidArgumentError):
+            tell_format(error, self.known)
         return ""  # its errors name the file, and where in it as far as the format can tell
 
     @cached_property
@@ -348,7 +368,10 @@ class Reader(FileReader):
 
     @cached_property
     def spec(self) -> Spec:
-        return self.format.spec(self._first_name if self.format.spec_from_file else None)
+        if not self.format.spec_from_file:
+            return self.format.spec(None)
+        with telling_format(self.format, lambda: self._first_name):
+            return self.format.spec(self._first_name)
 
     @cached_property
     def _first_name(self) -> str:
@@ -370,10 +393,11 @@ class Reader(FileReader):
         names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
         ends = [0]
         try:
-            for rows in ask_each(self.format.rows, names):
-                if rows is None:
-                    return None
-                ends.append(ends[-1] + rows)
+            with telling_format(self.format, lambda: names[0]):
+                for rows in ask_each(self.format.rows, names):
+                    if rows is None:
+                        return None
+                    ends.append(ends[-1] + rows)
         except (*DAMAGE, NotFoundError):
             if self.on_error in (None, "raise"):
                 raise

@@ -532,7 +532,8 @@ def differing(error: StackError) -> InvalidArgumentError:
     """What users are told of elements that cannot be stacked."""
     made = InvalidArgumentError(
         f"Cannot batch tensors with different shapes{error.where}: {error}; pad them with padded_batch, keep them as they are "
-        "with ragged_batch, or bring them to one shape (frames of video with resize=)"
+        "with ragged_batch, or bring them to one shape: images in a map that calls Pillow's Image.resize, frames of video with "
+        "resize="
     )
     trouble_of(made).row = error.row
     return made

@@ -11,12 +11,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from distinput.arrow.expression import is_expression
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.data.stats import MANY_CALLS, MANY_READS, UNTRIED, Stats
+from distinput.data.stats import MANY_CALLS, MANY_READS, UNTRIED, WORTH_IT, Stats, of_users
 from distinput.errors import InvalidArgumentError
 from distinput.ops.batch import Batch
-from distinput.ops.map import Map
+from distinput.ops.filter import Filter
+from distinput.ops.map import Map, MapCalls
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.plan.check import AUTOTUNE
@@ -186,14 +188,16 @@ def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
     waits = stats.slowest and (stats.slowest != "consumer" or "larger batches" in stats.bottleneck)
     advice = [stats.bottleneck] if waits else []
     steps = list(walk(dataset._runs().node))
-    if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer":
+    advised = "prefetch" in stats.bottleneck.rpartition("; ")[2]
+    if not any(isinstance(step, Prefetch) for step in steps) and stats.slowest != "consumer" and not advised:
         advice.append(
             "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them in the "
             "meantime. The gain depends on your loop, which was not measured."
         )
     _, _, slowest = stats.slowest.partition(":")
     # What `explain` notes about the function of the slowest step.
-    return advice + [f"{step}: {note}" for step in steps if step.op == slowest for note in step.notes]
+    asked = [step for step in steps if step.op == slowest and (not isinstance(step, MapCalls) or of_users(step))]
+    return advice + [f"{step}: {note}" for step in asked for note in step.notes]
 
 
 # ----------------------------------------------------------------------------
@@ -220,6 +224,34 @@ class TriedChange:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+    @property
+    def helps(self) -> bool:
+        """Whether it is worth making."""
+        return self.times is not None and self.times >= WORTH_IT
+
+    def __str__(self) -> str:
+        """In a line: only what helps is told as a gain.
+
+        >>> for times in (0.02, 1.0, 2.345, 5471.3):
+        ...     print(TriedChange("map(vectorize=True)", 1.0, times))
+        map(vectorize=True): slower, it takes 50 times as long
+        map(vectorize=True): no gain
+        map(vectorize=True): 2.3 times as fast
+        map(vectorize=True): 5,500 times as fast
+        """
+        if self.error or self.times is None:
+            return f"{self.change}: {self.error or 'too short to say'}"
+        if self.helps:
+            return f"{self.change}: {_factor(self.times)} times as fast"
+        if self.times * WORTH_IT > 1:
+            return f"{self.change}: no gain"
+        return f"{self.change}: slower, it takes {_factor(1 / self.times)} times as long"
+
+
+def _factor(times: float) -> str:
+    """With two digits."""
+    return f"{float(f'{times:.2g}'):,.0f}" if times >= 10 else f"{times:.2g}"
 
 
 def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[TriedChange]:
@@ -249,6 +281,9 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
                 if edit is _after_batch and not _begin_alike(dataset, Dataset(changed)):
                     yield TriedChange(change, error="its elements differ, because the function takes single elements")
                     continue
+                if any(isinstance(step, Map) and step.processes for step in walk(changed)):
+                    with iter(Dataset(changed)) as iterator:
+                        next(iterator, None)  # starts the processes, which are there in all passes but the first
                 measured = bench(Dataset(changed), seconds)
                 if measured.elements == 1 and not measured.ended:  # processes that took long to start
                     measured = bench(Dataset(changed), seconds + 2 * measured.seconds)
@@ -287,7 +322,8 @@ def _for_the_slowest(last: Node, told: Bench, folder: str) -> dict[str, Callable
 
 
 def _saved(op: str, rows: int, folder: str, node: Node) -> Node:
-    if not isinstance(node, Reader) or node.op != op or not rows:
+    ours = isinstance(node, Reader) or (isinstance(node, Map) and not of_users(node))
+    if not ours or node.op != op or not rows:
         return node
     Dataset(node).take(rows).save(folder)
     return Dataset.load(folder).node
@@ -311,13 +347,13 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _vectorized(node: Node) -> Node:
-    if _is_free(node) and node.vectorize is not True and not node.processes:
+    if _is_free(node) and of_users(node) and node.vectorize is not True and not node.processes:
         return replace(node, vectorize=True)
     return node
 
 
 def _after_batch(node: Node) -> Node:
-    if type(node) is not Batch or not _is_free(node.input) or node.input.rng:
+    if type(node) is not Batch or not _is_free(node.input) or not of_users(node.input) or node.input.rng:
         return node
     batched = Dataset(replace(node, input=node.input.input))
     return batched.map(node.input.map_func, num_parallel_calls=node.input.num_parallel_calls).node
@@ -336,7 +372,7 @@ def _in_threads(node: Node) -> Node:
 
 
 def _in_processes(node: Node) -> Node:
-    if _is_free(node) and not node.processes:
+    if _is_free(node) and of_users(node) and not node.processes:
         return replace(node, num_parallel_calls=AUTOTUNE, processes=True)
     return node
 
@@ -352,12 +388,42 @@ def _is_free(node: Node) -> TypeGuard[Map]:
     return isinstance(node, Map) and not node.synchronous and node.executor is None
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The element, and what a predicate says of it."""
+
+    predicate: Callable[..., Any]
+    unpacked: bool
+
+    def __call__(self, *element: Any) -> tuple[Any, Any]:
+        return element if self.unpacked else element[0], self.predicate(*element)
+
+
+def _answer(element: Any, kept: Any) -> Any:
+    del element
+    return kept
+
+
+def _element(element: Any, kept: Any) -> Any:
+    del kept
+    return element
+
+
+def _asked_in_processes(node: Node) -> Node:
+    if not isinstance(node, Filter) or is_expression(node.predicate):
+        return node
+    asked = _Asked(node.predicate, node.input.spec.structure.kind == "tuple")
+    told = Dataset(node.input).map(asked, num_parallel_calls=AUTOTUNE, processes=True)
+    return told.filter(_answer).map(_element).node
+
+
 CHANGES: dict[str, Callable[[Node], Node]] = {
     "map(num_parallel_calls=AUTOTUNE)": _in_threads,
     "map(num_parallel_calls=AUTOTUNE, processes=True)": _in_processes,
     f"map(num_parallel_calls={MANY_CALLS})": _in_many_threads,
     "map(vectorize=True)": _vectorized,
     "map after batch": _after_batch,
+    "the predicate of filter in map(processes=True)": _asked_in_processes,
 }
 """Each change by its name: what becomes of a step."""
 

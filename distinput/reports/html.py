@@ -8,7 +8,7 @@ from typing import Any
 
 from distinput import __version__
 from distinput.data.recording import Recording
-from distinput.data.stats import Stats
+from distinput.data.stats import SHORT, Stats
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.text import spec_text_of
 from distinput.reports.graph import graph_of
@@ -74,6 +74,10 @@ def page_style() -> str:
     return colours(":root") + _PAGE + GRAPH_STYLE + PLOT_STYLE + TIMELINE_STYLE
 
 
+_SHORT_PASS = (
+    "A pass as short as this says little: in a first one, loading libraries and compiled loops takes a good part of a second, "
+    "which counts for the step that needed them. Record a longer pass, or make one before it."
+)
 _STEPS = (
     "The steps that ran. A bar is the part of the pass for which a step had its thread, or each of its workers; the "
     "slowest step is framed."
@@ -101,6 +105,7 @@ def page(recording: Recording, num_workers: int = 4) -> str:
         tag("p", _circumstances(), class_="di-quiet"),
         _tiles(recording, stats),
         tag("p", stats.bottleneck, class_="di-verdict"),
+        *([tag("p", _SHORT_PASS, class_="di-quiet")] if recording.seconds < SHORT else []),
         tag("h2", "Steps"),
         tag("p", _STEPS, class_="di-quiet"),
         tag("div", Markup(svg_of(graph, figures_of(stats), alone=False)), class_="di-wide"),

@@ -279,14 +279,16 @@ class CoreUse(NamedTuple):
     Args:
       seconds: on a core, all threads together.
       waits: how much oftener a thread gave its core up, to wait for something, than it lost it to another program.
+      lost: how often a thread lost it.
     """
 
     seconds: float
     waits: int
+    lost: int = 0
 
     def __sub__(self, before: "CoreUse") -> "CoreUse":
         """Between two moments."""
-        return CoreUse(self.seconds - before.seconds, self.waits - before.waits)
+        return CoreUse(self.seconds - before.seconds, self.waits - before.waits, self.lost - before.lost)
 
 
 def core_use() -> CoreUse:
@@ -294,7 +296,7 @@ def core_use() -> CoreUse:
     if resource is None:
         return CoreUse(process_time(), perf_counter_ns())
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return CoreUse(used.ru_utime + used.ru_stime, used.ru_nvcsw - used.ru_nivcsw)
+    return CoreUse(used.ru_utime + used.ru_stime, used.ru_nvcsw - used.ru_nivcsw, used.ru_nivcsw)
 
 
 def thread_use() -> CoreUse:
@@ -610,7 +612,7 @@ class Run(Closing):
         note_open_files(error)
         scrub(error)
 
-    def _note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
+    def note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
         trouble = trouble_of(error)
         if trouble.told:
@@ -659,13 +661,13 @@ class Run(Closing):
                 state = None if state is None else item[1]
                 if type(item[0]) is Failure:
                     self.annotate(item[0].error, step.where)
-                    self._note_record(item[0].error, step, state, -1)
+                    self.note_record(item[0].error, step, state, -1)
                     trouble = trouble_of(item[0].error)
                     trouble.step = trouble.step or step
                 yield item
         except Exception as error:
             self.annotate(error, step.where)
-            self._note_record(error, step, state, 0)
+            self.note_record(error, step, state, 0)
             trouble = trouble_of(error)
             if self.tolerant and not trouble.last:
                 trouble.last = True

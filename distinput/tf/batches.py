@@ -17,7 +17,9 @@ from distinput.data.file_datasets.csv import CsvDataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream
+from distinput.formats.csv import Csv
 from distinput.formats.features import Feature
+from distinput.formats.recognise import tell_format
 from distinput.plan.check import AUTOTUNE, at_least, callable_argument
 from distinput.plan.options import Options
 
@@ -326,7 +328,13 @@ def _lines(path: str, packed: str | None, encoding: str) -> Iterator[str]:
     with FileStream(path, as_compression(packed)) as source:
         while not ended:
             data, ended = source.more(EMPTY, _CHUNK_BYTES)
-            *whole, rest = (rest + decoder.decode(data.tobytes(), ended)).split("\n")
+            try:
+                text = decoder.decode(data.tobytes(), ended)
+            except UnicodeDecodeError as error:
+                refused = InvalidArgumentError(f"{path}: make_csv_dataset: it is no text in {encoding}: {error.reason}")
+                tell_format(refused, Csv(), path)
+                raise refused from error
+            *whole, rest = (rest + text).split("\n")
             yield from (line + "\n" for line in whole)
     if rest:
         yield rest

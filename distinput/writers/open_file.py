@@ -14,6 +14,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.functions.chain import calling
 from distinput.plan.check import at_least
+from distinput.run.run import note_element
 from distinput.values.spec import Spec
 from distinput.writers.manifest import WrittenFile
 from distinput.writers.stage import Stage
@@ -254,14 +255,19 @@ def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[An
     Raises:
       InvalidArgumentError: one of them is none.
     """
-    call = calling(shard_func)
-    found = [call(element) for element in block.elements()]
-    for value in found:
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
-            raise InvalidArgumentError(
-                f"shard_func must return the number of a file, an integer from 0 on, got {value!r}"
-            )
-    return np.array(found, np.int64)
+    call, numbers = calling(shard_func), np.empty(block.size, np.int64)
+    for place, element in enumerate(block.elements()):
+        try:
+            value = call(element)
+            if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+                raise InvalidArgumentError(
+                    f"shard_func must return the number of a file, an integer from 0 on, got {value!r}"
+                )
+        except Exception as error:
+            note_element(error, element)
+            raise
+        numbers[place] = value
+    return numbers
 
 
 # ----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import distinput as di
+from distinput.cli.main import main
 from tests.cli.commands_of_files import shown, told
 from tests.inspect import kept
 
@@ -33,3 +34,11 @@ def test_several_files_have_titles(tmp_path: Path, capsys: pytest.CaptureFixture
         f"==> {tmp_path}/a.tfrecord <==\n0:\n  id    int64[1] 7\n  name  bytes[1] 'Ada'\n\n"
         f"==> {tmp_path}/b.txt <==\n0: 'one'\n\n"
     )
+
+
+def test_a_format_that_is_not_that_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = kept.write(tmp_path / "a", ROWS, "parquet")
+    for command in ("head", "count", "stats"):
+        assert main([command, path, "--format", "tfrecord"]) == 1
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert told == f"  {path} is a Parquet file, by its first bytes: ParquetDataset reads it"

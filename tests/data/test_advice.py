@@ -419,6 +419,93 @@ def test_what_a_process_had_of_the_cores() -> None:
     assert (core_use() - begin).seconds > slept.seconds
 
 
+def test_images_that_are_decoded_are_saved(tmp_path: Path) -> None:
+    """Advice names what a user can write: not the function of ours that decodes, nor what its dataset does not take."""
+    image = pytest.importorskip("PIL.Image")
+    for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        image.fromarray(np.random.default_rng(1).integers(0, 255, (400, 400, 3), np.uint8)).save(tmp_path / name)
+    images = di.data.ImageFolderDataset(tmp_path)
+    told = bench(images, None, warm_up=0)
+    assert told.slowest == "1:map"
+    assert told.bottleneck.startswith("map(map_func=read_image, ")
+    assert "; Dataset.save and Dataset.load, or cache, keep what it makes for the next passes. " in told.bottleneck
+    assert not [text for text in told.changes if re.search(r"\b_|processes|threads|vectorize|element by element", text)]
+    changes = [one.change for one in trials(images, told, 1.0)]
+    assert changes == ["map(num_parallel_calls=32)", "its records saved on this disk (Dataset.save)"]
+
+
+@pytest.mark.parametrize("calls", [None, di.data.AUTOTUNE])
+def test_autotune_is_not_advised_where_it_is(clock: Clock, calls: int | None) -> None:
+    def count(x: Any) -> Any:
+        clock.work(0.1)
+        return int(x)
+
+    _, advice = first_advice(RANGE(40).map(count, num_parallel_calls=calls, output_signature=INT64).batch(4))
+    assert ("num_parallel_calls= spreads it" in advice) == (calls is None)
+    assert "processes=True" in advice
+    assert "workers would help" not in advice
+
+
+def test_a_slow_predicate_is_asked_in_a_map(clock: Clock) -> None:
+    def kept(seconds: float, pause: Callable[[float], None]) -> di.data.Dataset:
+        def keep(x: Any) -> bool:
+            pause(seconds)
+            return bool(x % 2)
+
+        return RANGE(64).filter(keep).batch(4)
+
+    slowest, advice = first_advice(kept(0.1, clock.work))
+    assert slowest == "1:filter"
+    assert (
+        "a map before it that returns the element and what the predicate says of it is spread over processes" in advice
+    )
+    _, advice = first_advice(kept(1e-6, clock.work))
+    assert "an expression of pyarrow" in advice
+    _, advice = first_advice(kept(0.1, clock.wait))
+    assert "waits for 32 at a time with num_parallel_calls=32" in advice
+    assert near(times_of(advice), 32)
+
+
+def is_odd(*parts: Any) -> bool:
+    return int(parts[-1]) % 2 == 1
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: RANGE(9), lambda: RANGE(9).enumerate(), lambda: RANGE(9).map(lambda x: {"x": x})]
+)
+def test_a_predicate_that_is_tried_in_processes_keeps_the_same(make: Callable[[], di.data.Dataset]) -> None:
+    keep: Any = of_dict if isinstance(make().element_spec, dict) else is_odd
+    kept = make().filter(keep)
+    (change,) = [name for name in bench_module.CHANGES if "predicate" in name]
+    edit = bench_module.CHANGES[change]
+    assert di.data.Dataset(edit(kept.node)).to_list() == kept.to_list()
+
+
+def of_dict(element: Any) -> bool:
+    return is_odd(element["x"])
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+def test_no_gain_is_told_where_other_programs_had_the_cores(clock: Clock, disturbed: bool) -> None:
+    """What a thread lost to them, it did not wait for, and threads side by side would not have it either."""
+
+    def count(x: Any) -> Any:
+        clock.now += 0.1
+        clock.cores[1] += 1
+        clock.cores[2] += 50 * disturbed
+        return int(x)
+
+    dataset = RANGE(64).map(count, output_signature=INT64)
+    for _ in dataset:
+        clock.wait(0.15)
+    stats = dataset.stats()
+    assert stats.slowest == "consumer"
+    assert "prefetch(2) at the end" in stats.bottleneck
+    assert ("since other programs had the cores" in stats.bottleneck) == disturbed
+    assert ("As measured, the pass would be" in stats.bottleneck) == (not disturbed)
+
+
 @pytest.mark.parametrize("rows, helps", [(1, True), (16, True), (1000, False)])
 def test_batches_that_are_too_small(clock: Clock, rows: int, helps: bool) -> None:
     dataset = RANGE(4000).batch(rows)

@@ -60,6 +60,41 @@ def test_every_op_that_calls_a_function_names_the_element(op: str, made: Callabl
     assert __file__ in at
 
 
+@pytest.mark.parametrize("skipped, record", [(0, 3), (2, 3)])
+def test_a_function_outside_of_the_steps_is_told_its_element_and_record(
+    tmp_path: Path, skipped: int, record: int
+) -> None:
+    (tmp_path / "n.txt").write_text("".join(f"{n}\n" for n in range(9)))
+    lines = di.data.TextLineDataset(str(tmp_path / "n.txt"))
+    numbers = lines.skip(skipped).map(int, output_signature=di.TensorSpec([], "int32"))
+
+    def fail(total: int, x: int) -> int:
+        return total + 1 // int(x - record)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        numbers.reduce(np.int64(0), fail)
+    function = "test_a_function_outside_of_the_steps_is_told_its_element_and_record.<locals>.fail"
+    assert caught.value.__notes__ == [
+        "on element np.int32(3)",
+        f"in reduce(reduce_func={function})",
+        f"record {record} of {tmp_path}/n.txt",
+    ]
+
+
+def test_an_error_of_a_step_is_not_that_of_reduce() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        RANGE(3).map(lambda x: 1 // int(x), output_signature=NUMBER).reduce(np.int64(0), lambda total, x: total + x)
+    assert [note.split("(")[0] for note in caught.value.__notes__] == ["on element np.int64", "in map"]
+
+
+def test_the_key_of_a_window_and_the_element_of_a_file(tmp_path: Path) -> None:
+    windows = RANGE(9).group_by_window(lambda x: x % 3, lambda key, rows: rows.batch(2 - int(key)), window_size=2)
+    assert notes(windows)[0] == "on the window of key 2"
+    with pytest.raises(ZeroDivisionError) as caught:
+        RANGE(3).save(str(tmp_path / "saved"), shard_func=lambda x: 1 // int(1 - x))
+    assert caught.value.__notes__ == ["on element np.int64(1)"]
+
+
 def test_a_long_element_is_cut_short() -> None:
     dataset = RANGE(1).map(lambda x: np.arange(900)).map(lambda x: int("x"), output_signature=NUMBER)
     assert len(notes(dataset)[0]) < 230

@@ -18,7 +18,11 @@ class Clock(threading.local):
     """A clock for each thread, which goes on only when it is told that work was done there, or that it waited."""
 
     now = 0.0
-    cores: ClassVar[list[float]] = [0.0, 0.0]  # of all threads together: seconds on a core, and how often they waited
+    cores: ClassVar[list[float]] = [
+        0.0,
+        0.0,
+        0.0,
+    ]  # of all threads: seconds on a core, how often they waited, or lost it
 
     def __call__(self) -> float:
         return self.now
@@ -35,13 +39,13 @@ class Clock(threading.local):
 
     def used(self) -> CoreUse:
         """Of the cores."""
-        return CoreUse(self.cores[0], int(self.cores[1]))
+        return CoreUse(self.cores[0], int(self.cores[1]), int(self.cores[2]))
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(Clock, "cores", [0.0, 0.0])
+    monkeypatch.setattr(Clock, "cores", [0.0, 0.0, 0.0])
     monkeypatch.setattr(Run, "clock", staticmethod(made))
     monkeypatch.setattr(Run, "cores", staticmethod(made.used))
     return made

@@ -37,6 +37,13 @@ def test_a_machine_that_has_all_gets_no_advice(found) -> None:  # type: ignore[n
         ([MISSING, TORCH], {}, GOOD, True, "numpy is not installed, and distinput needs it: pip install"),
         ([OLD, TORCH], {}, GOOD, True, "numpy 1.26 is older than 2.0"),
         ([NUMPY], {}, GOOD, False, "no engine for several processes"),
+        (
+            [NUMPY, TORCH, Package("pillow", "images", "10", None)],
+            {},
+            GOOD,
+            False,
+            "^images cannot be decoded: .*distinput.images",
+        ),
         ([NUMPY, TORCH, Package("obstore", "obstore", "0.6", None)], {}, GOOD, False, "s3://.*distinput.obstore"),
         ([NUMPY, TORCH], {"a": True, "b": False}, GOOD, False, "1 of 2 kernels .*distinput kernels build"),
         ([TORCH], {}, Machine("", "", 8, 1.5, None, None), False, "may keep 1.5 of its 8 cores busy"),

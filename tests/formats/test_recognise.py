@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.data.file_datasets import DATASETS
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.formats import FORMATS
-from distinput.formats.recognise import SUFFIXES, of_folder, recognise
+from distinput.formats.recognise import READERS, SUFFIXES, of_folder, recognise
 
 
 @pytest.mark.parametrize("format", SUFFIXES)
@@ -73,6 +74,76 @@ def test_first_bytes_tell(tmp_path: Path) -> None:
         found = recognise([str(tmp_path / "data")])
         assert found.format == name.partition("-")[0]
         assert found.how.startswith("its first bytes")
+
+
+def read_as(dataset: str) -> dict[str, Any]:
+    """What a dataset needs beside the names of files."""
+    return {"CsvDataset": {"record_defaults": [0]}, "AudioDataset": {"seconds": 1}, "VideoDataset": {"frames": 1}}.get(
+        dataset, {}
+    )
+
+
+@pytest.mark.parametrize("format", sorted(set(READERS) - {"text"}))
+def test_an_error_says_what_a_file_of_another_format_is(tmp_path: Path, format: str) -> None:
+    _, dataset = READERS[format]
+    if format in ("audio", "video"):
+        pytest.importorskip("av")
+    contents = {**samples(tmp_path), "csv": b"a,b\n1,2\n", "mp4": b"\0\0\0\x18ftypmp42" + bytes(64)}
+    for name, content in contents.items():
+        path = tmp_path / ("named.csv" if name == "csv" else "named.mp4" if name == "mp4" else "data")
+        path.write_bytes(content)
+        told = {"mp4": "video"}.get(name, name.partition("-")[0])
+        if told == format or (told in ("text", "jsonl") and format == "csv") or (told, format) == ("text", "jsonl"):
+            continue
+        what, other = READERS[told]
+        how = "name" if name in ("csv", "mp4") else "first bytes"
+        with pytest.raises((DistinputError, OSError)) as caught:
+            list(getattr(di.data, dataset)(str(path), **read_as(dataset)).take(1))
+        assert f"{path} is {what}, by its {how}: {other} reads it" in caught.value.__notes__, name
+
+
+def test_the_dataset_of_each_format() -> None:
+    for format, (_, dataset) in READERS.items():
+        own = DATASETS.get(dataset)
+        assert (own is None) == (format in ("csv", "tar"))
+        assert own is None or own.format == format
+        assert hasattr(di.data, dataset)
+
+
+def test_more_that_errors_say_of_files(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(samples(tmp_path)["parquet"])
+    (tmp_path / "b").write_bytes(gzip.compress(samples(tmp_path)["tfrecord"]))
+    (tmp_path / "c.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(600))
+    a, b, c = [str(tmp_path / name) for name in ("a.csv", "b", "c.png")]
+    parquet = f"{a} is a Parquet file, by its first bytes: ParquetDataset reads it"
+    for dataset, note in {
+        di.data.FileDataset(a, "csv"): parquet,
+        di.data.TFRecordDataset([b, a]): f'{b} is compressed (GZIP): give compression_type="GZIP"',
+        di.data.TFRecordDataset(
+            c
+        ): f"{c} is an image: ImageFolderDataset reads folders of images, WebDataset archives of them",
+        di.data.MdsDataset(a): parquet,
+    }.items():
+        with pytest.raises(DistinputError) as caught:
+            list(dataset)
+        assert note in caught.value.__notes__
+    with pytest.raises(InvalidArgumentError, match="is no text in utf-8") as caught:
+        di.data.experimental.make_csv_dataset(a, 2)
+    assert caught.value.__notes__ == [parquet]
+
+
+def test_a_damaged_file_is_not_said_to_be_another(tmp_path: Path) -> None:
+    for name, content in samples(tmp_path).items():
+        format = name.partition("-")[0]
+        if format in ("jsonl", "text"):
+            continue
+        (tmp_path / "cut").write_bytes(content[:-9])
+        error = None
+        try:
+            list(getattr(di.data, READERS[format][1])(str(tmp_path / "cut")))
+        except DistinputError as raised:
+            error = raised
+        assert not [note for note in getattr(error, "__notes__", ()) if " reads it" in note], name
 
 
 @pytest.mark.parametrize("codec, pack", [("GZIP", gzip.compress), ("BZ2", bz2.compress), ("ZLIB", zlib.compress)])

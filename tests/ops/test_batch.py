@@ -57,6 +57,7 @@ def test_batches_before_one_of_different_shapes_arrive() -> None:
     assert "pad them with padded_batch, keep them as they are with ragged_batch, or bring them to one shape" in str(
         error
     )
+    assert "images in a map that calls Pillow's Image.resize" in str(error)
 
 
 def test_the_state_does_not_grow_with_the_batch() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 import distinput as di
@@ -94,6 +95,13 @@ def test_it_says_what_is_slow_and_what_was_chosen() -> None:
         assert heading in text
     assert "Shuffle" not in text
     assert "Shards" not in words_of(read(recording, num_workers=1))
+
+
+@pytest.mark.parametrize("seconds, short", [(0.9, True), (1.1, False)])
+def test_a_short_pass_says_little(monkeypatch: pytest.MonkeyPatch, seconds: float, short: bool) -> None:
+    recording = recorded(RANGE(10))
+    monkeypatch.setattr(type(recording), "seconds", seconds)
+    assert ("A pass as short as this says little" in words_of(read(recording))) == short
 
 
 def test_a_dataset_that_cannot_be_divided_says_why() -> None:

@@ -137,6 +137,7 @@ def _files(root: str) -> list[str]:
 class _Reading:
     """The function of a path and a label."""
 
+    __name__ = "read_image"  # in `explain()` and advice
     channels: int
     decode: bool
 

@@ -320,7 +320,7 @@ def _without_gpus(labels: Sequence[str]) -> str:
     import logging  # takes long, and most programs need none of it
 
     logging.getLogger("distinput").warning(
-        "devices: no framework here has a GPU; %s are replicas on threads of the CPU, with NumPy arrays",
+        "devices: no framework here has a GPU; threads of the CPU, with NumPy arrays, take the place of %s",
         ", ".join(labels),
     )
     return "threads"

@@ -25,7 +25,7 @@ from distinput.functions.claim import MadeBlock, behind
 from distinput.functions.inference import samples
 from distinput.functions.vectorized.answers import FUNCTIONS, Refused, Rules, StandIn, Unfit, picked, same_bits
 from distinput.functions.workers import Calling
-from distinput.plan.node import Node
+from distinput.plan.node import Node, describe
 from distinput.run.run import Run
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING, as_leaf
@@ -294,9 +294,7 @@ class Transplant:
             return self._python(function)
         if isinstance(function, np.ufunc) or _is_numpy(function) or _is_builtin(function):
             return function
-        raise Refused(
-            f"{getattr(function, '__qualname__', type(function).__qualname__)} is no function of Python or NumPy"
-        )
+        raise Refused(f"{describe(function)} is no function of Python or NumPy")
 
     def _python(self, function: types.FunctionType) -> Any:
         if id(function) in self._made:

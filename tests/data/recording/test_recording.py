@@ -2,6 +2,8 @@
 """A recording gives the elements of the pass, counts them, and leaves nothing behind; other passes know nothing of it."""
 
 import errno
+import html
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,14 @@ def test_a_pass_that_is_not_recorded_has_plain_counters() -> None:
     assert type(iterator._run) is Run
     assert {type(counter) for counter in iterator.counted[1].values()} == {OpCounters}
     iterator.close()
+
+
+def test_what_a_recording_shows() -> None:
+    recording = Recording(di.data.Dataset.range(40).batch(8))
+    assert repr(recording) == "<Recording of <Dataset batch(8) int64[?] × 5>, which has not begun>"
+    assert list(recording)
+    assert re.fullmatch(r"<Recording 5 elements in [\d.]+ \S+, slowest: \S+>", repr(recording))
+    assert recording.stats().bottleneck in html.unescape(recording._repr_html_())
 
 
 def test_a_recording_is_of_one_pass() -> None:

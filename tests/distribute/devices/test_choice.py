@@ -150,7 +150,7 @@ def test_a_framework_that_cannot_be_imported_has_no_gpus(
     machine("", "torch", "torch")
     monkeypatch.setattr(choice.BACKENDS, "find", broken)
     assert chosen_devices(["GPU:0"], None) == (("GPU:0",), "threads")
-    assert "no framework here has a GPU; GPU:0 are replicas on threads of the CPU" in caplog.text
+    assert "no framework here has a GPU; threads of the CPU, with NumPy arrays, take the place of GPU:0" in caplog.text
     caplog.clear()
     assert chosen_devices(["GPU:0"], "threads") == (("GPU:0",), "threads")  # who says so is told nothing
     assert not caplog.text
