@@ -345,12 +345,22 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
         return Strings(
             columns[0].data, np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
         )
-    cut = [c.used() for c in columns]
-    shift = np.cumsum([0, *[len(c.data) for c in cut[:-1]]])
+    starts, sizes = np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
+    holding = [c for c in columns if c.starts.size]
+    if not holding:
+        return Strings(columns[0].data[:0], starts, sizes)
+    # What each of them spans, [holding]: of all at once, since a mixture joins a few rows of each of a hundred sources.
+    counts = np.array([c.starts.size for c in holding])
+    begins, flat, long = np.cumsum(counts) - counts, starts.reshape(-1), sizes.reshape(-1)
+    first = np.minimum.reduceat(flat, begins)
+    width = np.maximum.reduceat(flat + long, begins) - first
+    if (width > 2 * np.add.reduceat(long, begins) + 1024).any():
+        return _concat_strings([c.used() for c in holding])  # of which none spans more than that
+    shift = np.cumsum(width) - width - first
     return Strings(
-        concatenated([c.data for c in cut]),
-        np.concatenate([c.starts + s for c, s in zip(cut, shift, strict=True)]),
-        np.concatenate([c.sizes for c in cut]),
+        concatenated([c.data[a : a + n] for c, a, n in zip(holding, first.tolist(), width.tolist(), strict=True)]),
+        starts + np.repeat(shift, counts).reshape(starts.shape),
+        sizes,
     )
 
 

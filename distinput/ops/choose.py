@@ -159,7 +159,7 @@ def gathered(
     parts, kept = [], []
     for number, places in per_source.items():
         queue = sources[number]
-        before = int(np.searchsorted(places, num_values))
+        before = len(places) if num_values == len(values) else int(np.searchsorted(places, num_values))
         if over is not None and queue.size < before:
             over.add(number)
         count = min(queue.size, before)

@@ -3,9 +3,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput.columns.column as module
 from distinput.columns.column import Strings
+from distinput.columns.regroup import concat_columns
 
 
 def test_slices_and_orders_of_texts_move_no_data() -> None:
@@ -39,3 +42,23 @@ def test_texts_that_use_little_of_their_buffer_leave_it() -> None:
     assert len(near.used().data) == 20
     assert list(near.used().values()) == list(near.values())
     assert len(near.rows(0, 0).used().data) == 0
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 3900), st.integers(0, 100)), max_size=6)
+
+
+@given(st.lists(st.tuples(SPANS, st.booleans()), min_size=1, max_size=6))
+def test_texts_of_many_columns_are_joined_as_one_after_the_other(
+    several: list[tuple[list[tuple[int, int]], bool]],
+) -> None:
+    columns = []
+    for number, (spans, pairs) in enumerate(several):
+        data = np.random.default_rng(number).integers(0, 256, 4000, np.uint8)
+        starts, sizes = np.array([*spans, *spans], np.int64).reshape(-1, 2).T
+        columns.append(Strings(data, starts, sizes).reshape((len(spans), 2)).rows(0, len(spans), 1 + pairs))
+    joined = concat_columns(columns)
+    assert isinstance(joined, Strings)
+    assert [row.tolist() for row in joined.values()] == [row.tolist() for each in columns for row in each.values()]
+    holding = [each for each in columns if len(each)]
+    if len(holding) > 1:  # no more of a buffer is copied than each of them uses
+        assert len(joined.data) == sum(len(each.used().data) for each in holding)
