@@ -830,7 +830,6 @@ class DatasetLike(Protocol):
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class IteratorSpec(ElementsSpec):
     """The spec of an iterator of a dataset; the counterpart of `tf.data.IteratorSpec`.
 

@@ -33,7 +33,6 @@ from distinput.values.spec import Spec, TensorSpec
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
 class ShardNames(FileNames):
     """Names such as "shard 3 of 8"; the sizes in the table are weights for balancing."""
 

@@ -220,7 +220,6 @@ class _Source(Node):
     def stream(self, state: State, run: Run) -> Stream: ...
 
 
-@dataclass(frozen=True, eq=False)
 class _Placed(_Source):
     """The records of files, which are read to know how many there are in each."""
 
@@ -264,7 +263,6 @@ class _Counted(_Source):
             row = end
 
 
-@dataclass(frozen=True, eq=False)
 class _Known(_Source):
     """The numbers of records that follow from positions."""
 
@@ -293,7 +291,6 @@ class _Known(_Source):
         return _block(begin.take(file) + record)
 
 
-@dataclass(frozen=True, eq=False)
 class _Passed(SameElements):
     """The elements from a mark on, in the place of a step that gives one element for one."""
 
@@ -310,7 +307,6 @@ class _Passed(SameElements):
             yield queue.take(queue.front), queue.mark()
 
 
-@dataclass(frozen=True, eq=False)
 class _Nowhere(SameElements):
     """No record for each number of the input, whose states it takes."""
 

@@ -201,7 +201,6 @@ class MemoryRecords(RecordNumbers):
         return self.cardinality
 
 
-@dataclass(frozen=True, eq=False)
 class NamedRecords(MemoryRecords):
     """The numbers of elements each of which names a file, as images in folders do: it is record 0 of that file."""
 
@@ -285,7 +284,6 @@ def names_in(names: Reached, epoch: int) -> tuple[str, ...]:
     return tuple([name.decode() for name in names.fetch(rows, epoch).elements()]) if len(rows) else ()
 
 
-@dataclass(frozen=True, eq=False)
 class FragmentRecords(RecordNumbers):
     """The numbers of the records of parts of files, numbered through the parts as they are listed."""
 

@@ -66,7 +66,6 @@ class _OfText(Restructured):
         return made, places
 
 
-@dataclass(frozen=True, eq=False)
 class AsText(_OfText):
     """Deliver text as `str`; arrays of text, in batches and lists, have the dtype `np.dtypes.StringDType`.
 
@@ -178,7 +177,6 @@ def _floats_of(column: Any) -> Any:
         raise InvalidArgumentError(f"as_decimal: a text is not a number: {error}; leave it as text") from error
 
 
-@dataclass(frozen=True, eq=False)
 class AsUint8(_OfText):
     """Deliver text as uint8 arrays of its bytes, without a Python object for each text, for PyTorch and JAX.
 

@@ -2,7 +2,6 @@
 """`copied`: elements in memory of their own."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import Any, ClassVar, final
@@ -74,7 +73,6 @@ _LARGE_BYTES = 1 << 15
 """Elements larger than this are copied one by one when they are handed out, which is cheaper than a trip through the caches."""
 
 
-@dataclass(frozen=True, eq=False)
 class Copied(OneForOne):
     """Elements that share no memory with the input, and may be written to.
 

@@ -31,7 +31,6 @@ from distinput.run.run import MOST_CALLS, Run, called, calls_of
 from distinput.values.spec import Spec
 
 
-@dataclass(frozen=True, eq=False)
 class _Thinned(SameElements):
     thins = tolerant = True
     needs: ClassVar[Needs] = Needs.EACH

@@ -83,7 +83,6 @@ class MakesDatasets(Node):
         return number
 
 
-@dataclass(frozen=True, eq=False)
 class FlatMap(MakesDatasets):
     """The elements of the datasets that `map_func` makes of each element, one dataset after the other.
 

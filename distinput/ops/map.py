@@ -260,7 +260,6 @@ class Called(Protocol):
     def decide(self, run: Run) -> None: ...
 
 
-@dataclass(frozen=True, eq=False)
 class MapCalls(OneForOne):
     """A step that calls the functions of one map, or of several that run as one, on every element.
 

@@ -237,7 +237,6 @@ class OwnShares(Node):
             yield block, after
 
 
-@dataclass(frozen=True, eq=False)
 class ShuffledRows(Shuffle):
     """A `shuffle` over an input with random access, whose elements can be fetched without those before them."""
 
@@ -258,7 +257,6 @@ class ShuffledRows(Shuffle):
         return self.input.fetch(np.concatenate(parts).take(rows - low), epoch)
 
 
-@dataclass(frozen=True, eq=False)
 class RowReader(Reader):
     """A reader of files whose records can be counted, in a format that can fetch them by number."""
 

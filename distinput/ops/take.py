@@ -28,7 +28,6 @@ class _ByCount(SameElements):
         return replace(self, input=pieces, count=self.count * each if self.count > 0 else self.count)
 
 
-@dataclass(frozen=True, eq=False)
 class Take(_ByCount):
     """The first `count` elements, or all if `count` is negative.
 
@@ -93,7 +92,6 @@ class Take(_ByCount):
         return self.input.fetch(rows, epoch)
 
 
-@dataclass(frozen=True, eq=False)
 class Skip(_ByCount):
     """All but the first `count` elements; none if `count` is negative.
 

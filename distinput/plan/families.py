@@ -174,7 +174,6 @@ class Signed(OneForOne):
         return None if self.output_signature is None else Spec.of(self.output_signature)
 
 
-@dataclass(frozen=True, eq=False)
 class Restructured(OneForOne):
     """A step that hands out columns of its input, all or some, in a structure of its own. Its states are those of its input."""
 
@@ -228,7 +227,6 @@ class SameElements(Node):
         return self.input.spec
 
 
-@dataclass(frozen=True, eq=False)
 class Transparent(SameElements):
     """A step whose elements and states are those of its input: it says how they are made."""
 
@@ -640,7 +638,6 @@ def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
 class InMemory(Node):
     """A source with random access whose elements are in memory, or are computed from their position."""
 

@@ -628,7 +628,6 @@ class DatasetSpec(ElementsSpec):
         return f"DatasetSpec(element_spec={self.element_spec!r}{shape})"
 
 
-@dataclass(frozen=True)
 class OptionalSpec(ElementsSpec):
     """The spec of an optional value; the counterpart of `tf.OptionalSpec`.
 

@@ -2,7 +2,6 @@
 """JSON Lines files: an object on each line."""
 
 import json
-from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import Any, ClassVar
 
@@ -18,7 +17,6 @@ from distinput.writers.arrow import check_table, refuse_none
 from distinput.writers.writer import CompressedWriter, ShardFile
 
 
-@dataclass(frozen=True, init=False)
 class JsonlWriter(CompressedWriter):
     """Lines of JSON objects; other elements become objects as `to_arrow` names their columns.
 

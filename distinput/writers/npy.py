@@ -4,7 +4,6 @@
 import contextlib
 import io
 import os
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import Any, ClassVar
 
@@ -22,7 +21,6 @@ from distinput.writers.writer import ShardFile, Writer, refuse_nulls
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
 class NpyWriter(Writer):
     """Arrays [n, ...] of elements [...]: numbers, truth values and times of one known shape.
 

@@ -4,7 +4,6 @@
 import io
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +21,6 @@ _NUMBERS = ("cls", "cls2", "id", "inx", "index")
 _ARRAYS = ("npy",)
 
 
-@dataclass(frozen=True, init=False)
 class TarWriter(CompressedWriter):
     """Elements that are dicts from extension to contents, such as `{"jpg": ..., "cls": 3}`, as files of tar archives.
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text files: an element on each line."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from distinput.columns.block import Block
@@ -12,7 +11,6 @@ from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import CompressedWriter, ShardFile, refuse_nulls
 
 
-@dataclass(frozen=True, init=False)
 class TextWriter(CompressedWriter):
     r"""Lines of text files: elements that are byte strings, each followed by "\n".
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFRecord files: records of bytes, or dicts as `tf.train.Example` messages."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +19,6 @@ _EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"
 """Numbers that the int64 and float32 lists of an Example hold exactly."""
 
 
-@dataclass(frozen=True, init=False)
 class TFRecordsWriter(CompressedWriter):
     """Records of TFRecord files: elements that are bytes as they are, dicts as `tf.train.Example` messages.
 
