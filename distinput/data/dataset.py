@@ -22,7 +22,7 @@ from distinput.arrow.adopt import is_stream, is_table
 from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import later
+from distinput.names.lazy import failures, later, load_extensions
 from distinput.names.words import html, meant, shown
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from distinput.files import folder as folders
     from distinput.files import mounts, paths
     from distinput.names import absent
-    from distinput.names import lazy as registry
     from distinput.plan import fingerprint as fingerprints
     from distinput.plan import options as plan_options
     from distinput.plan import text as texts
@@ -82,7 +81,6 @@ else:
     seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
     texts = later("distinput.plan.text")  # lines about a step are for those who read them
     absent = later("distinput.names.absent")  # what is said of a name that is not there
-    registry = later("distinput.names.lazy")  # extensions are looked for when a method is unknown
 
 
 Python: TypeAlias = bool | int | float | complex | str | bytes | list[Any] | tuple[Any, ...] | Mapping[Any, Any]
@@ -1809,9 +1807,9 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
     """
     kind = type(dataset)
     if not name.startswith("_"):
-        if registry.load_extensions() and hasattr(kind, name):
+        if load_extensions() and hasattr(kind, name):
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
         said = absent.elsewhere(name) or meant(name, known, "it has")
-        raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{registry.failures()}", name=name)
+        raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{failures()}", name=name)
     raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)
