@@ -47,9 +47,14 @@ def check_batch(batch: Any) -> None:
 
     Raises:
       ArrowDamageError: one does.
+      UnsupportedTypeError: pyarrow has no arrays of the type of one.
     """
-    for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        check_array(array, name)
+    try:
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            check_array(array, name)
+    except KeyError:  # a type without a class of arrays
+        without_rows(batch.schema)
+        raise
 
 
 def check_array(array: Any, name: str) -> None:
@@ -326,11 +331,24 @@ def without_views(array: Any) -> Any:
 def without_rows(schema: Any) -> Any:
     """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some.
 
+    Raises:
+      UnsupportedTypeError: pyarrow has no arrays of a type, such as intervals of months, or of one inside of it.
+
     >>> import pyarrow as pa
     >>> without_rows(pa.schema({"t": pa.dictionary(pa.int8(), pa.date32())})).num_rows
     0
     """
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([_no_rows(field.type, field.name) for field in schema], schema=schema)
+
+
+def _no_rows(kind: Any, name: str) -> Any:
+    for place in range(kind.num_fields):
+        part = kind.field(place)
+        _no_rows(part.type, f"{name}.{part.name}" if types.is_struct(kind) else name)
+    try:
+        return pa.nulls(0, kind)
+    except KeyError:  # pyarrow knows the type, and has no class of arrays for it
+        raise UnsupportedTypeError(f"column {name!r} is of type {kind}") from None
 
 
 def taken(table: Any, rows: Ints) -> Any:

@@ -244,11 +244,14 @@ def checked_batch(path: str, part: str, batch: Any) -> Any:
 
     Raises:
       DataLossError: an offset or index points outside.
+      UnimplementedError: a column has a type that pyarrow has no arrays of.
     """
     try:
         check_batch(batch)
     except ArrowDamageError as error:
         raise DataLossError(f"{path}: {part}: damaged: {error}") from error
+    except UnsupportedTypeError as error:
+        raise _unsupported(path, error) from None
     return batch
 
 
@@ -535,6 +538,7 @@ class Conforming:
 
         Raises:
           InvalidArgumentError: a column is not there, or the file cannot be brought to the schema.
+          UnimplementedError: a column has a type that no array can hold.
         """
         arrow_schema = self.schema.arrow if isinstance(self.schema, RowSchema) else schema
         for field in arrow_schema if arrow_schema is not schema else ():
@@ -544,6 +548,8 @@ class Conforming:
             arrow_schema = marked_schema(arrow_schema, self.valid) if self.valid else arrow_schema
         except ValueError as error:
             raise InvalidArgumentError(f"{path}: valid: {error}") from None
+        except UnsupportedTypeError as error:
+            raise _unsupported(path, error) from None
         for name in columns or ():
             if name not in arrow_schema.names:
                 raise InvalidArgumentError(

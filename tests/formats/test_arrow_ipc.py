@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import ctypes
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -381,3 +382,36 @@ def test_a_stream_of_other_byte_order_is_checked_as_often_as_it_is_read(tmp_path
     for _ in range(2):
         with pytest.raises(DataLossError, match=r"record batch 0.*column 't': offsets must"):
             list(ArrowDataset(str(path), columns=["t"]).shuffle(100, seed=1))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("options", [{}, {"valid": ["m"]}, {"nulls": "error"}, {"schema": "union"}, {"nulls": "valid"}])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_type_that_pyarrow_has_no_arrays_of_is_told(
+    tmp_path: Path, stream: bool, options: dict[str, Any], inside: bool
+) -> None:
+    path = str(tmp_path / "a.arrow")
+    batch = with_months(inside)
+    with (ipc.new_stream if stream else ipc.new_file)(path, batch.schema) as writing:
+        writing.write_batch(batch)
+    message = r"a\.arrow: column 'm(\.f)?' is of type .*month_interval.*, or name the columns"
+    with pytest.raises(UnimplementedError, match=message):
+        ArrowDataset(path, **options).to_list()
+    with pytest.raises(UnimplementedError, match=message):
+        di.inspect.head(path, 1, "arrow")
+    assert ArrowDataset(path, columns=["a"]).to_list() == [{"a": 1}, {"a": 2}]
+
+
+def with_months(inside: bool) -> Any:
+    """Rows with an interval of months and a null, which pyarrow reads, and of which it makes no arrays."""
+    numbers = pa.array([5, None], pa.int32())
+    made = pa.StructArray.from_arrays([numbers], ["f"]) if inside else numbers
+    array, schema = (ctypes.c_byte * 80)(), (ctypes.c_byte * 72)()
+    batch = pa.record_batch({"a": pa.array([1, 2]), "m": made})
+    batch._export_to_c(ctypes.addressof(array), ctypes.addressof(schema))
+    place = ctypes.addressof(schema)
+    for number in (1, 0) if inside else (1,):  # the child of this number, by the pointers behind its 40 bytes
+        children = ctypes.c_size_t.from_address(place + 40).value
+        place = ctypes.c_size_t.from_address(children + 8 * number).value
+    ctypes.c_char_p.from_address(place).value = b"tiM"  # the format of the column, which was "i"
+    return pa.RecordBatch._import_from_c(ctypes.addressof(array), ctypes.addressof(schema))
