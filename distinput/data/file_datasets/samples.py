@@ -52,6 +52,7 @@ class ImageFolderDataset(Dataset[Any]):
 
     Attributes:
       class_names: the name of each class, by label.
+      labels: [images] int64, the label of each image in the order of the images, known without opening one; read-only.
 
     Raises:
       NotFoundError: the folder is not there.
@@ -65,8 +66,8 @@ class ImageFolderDataset(Dataset[Any]):
     ...     pathlib.Path(name).parent.mkdir(parents=True, exist_ok=True)
     ...     Image.new("L", (2, 1), gray).save(name)
     >>> images = di.data.ImageFolderDataset("train", channels=1)
-    >>> images.class_names, len(images)
-    (('cat', 'dog'), 3)
+    >>> images.class_names, images.labels
+    (('cat', 'dog'), array([0, 0, 1]))
     >>> [(image.ravel().tolist(), int(label)) for image, label in images]
     [([200, 200], 0), ([100, 100], 0), ([50, 50], 1)]
     """
@@ -97,7 +98,8 @@ class ImageFolderDataset(Dataset[Any]):
                 f"{root}/cat/1.jpg, with one of the suffixes {', '.join(_SUFFIXES)}"
             )
         paths = [path for each in names for path in found[each]]
-        labels = np.repeat(np.arange(len(names)), [len(found[each]) for each in names])
+        labels = np.repeat(np.arange(len(names), dtype=np.int64), [len(found[each]) for each in names])
+        labels.flags.writeable = False
         pairs = replace(
             from_tensor_slices((np.array([os.fsencode(path) for path in paths], object), labels)), storage=storage
         )
@@ -105,7 +107,7 @@ class ImageFolderDataset(Dataset[Any]):
             _Reading(channels, decode), num_parallel_calls=num_parallel_calls, on_error=on_error, name=name
         )
         super().__init__(made.node)
-        self.class_names = names
+        self.class_names, self.labels = names, labels
 
 
 def _images(root: str) -> dict[str, list[str]]:

@@ -39,6 +39,17 @@ def test_classes_in_an_order_of_ones_own(folder: Path) -> None:
     assert [(image.shape, int(label)) for image, label in made] == [((3, 2, 1), 0), ((3, 2, 1), 1)]
 
 
+@pytest.mark.parametrize("names", [None, ["c", "a"]])
+def test_labels_are_known_without_opening_an_image(folder: Path, names: list[str] | None) -> None:
+    for path in folder.rglob("*.*g"):
+        path.write_bytes(b"no image")
+    made = di.data.ImageFolderDataset(folder, class_names=names, decode=False)
+    assert made.labels.tolist() == [int(label) for _, label in made]
+    assert made.labels.dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        made.labels[0] = 1
+
+
 def test_bytes_and_remote_files(folder: Path) -> None:
     import fsspec
 
