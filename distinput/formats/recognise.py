@@ -12,7 +12,7 @@ from typing import Any
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, compression_of
 from distinput.files.folder import without_notes
-from distinput.files.source import EMPTY, FileStream, size_of
+from distinput.files.source import EMPTY, FileStream, refuse_pipe, size_of
 from distinput.formats import FORMATS
 from distinput.formats.format import Format
 from distinput.kernels.checksums import masked_crc32c_of_bytes
@@ -198,7 +198,9 @@ def tell_format(error: Exception, format: Format, path: str = "") -> None:
     """
     said = str(error).partition(": ")[0]
     with suppress(DistinputError, OSError, ValueError):
-        note = other_format(said if _is_there(said) or not path else path, format)
+        file = said if _is_there(said) or not path else path
+        refuse_pipe(file)  # which nobody may write to any more
+        note = other_format(file, format)
         if note and note not in getattr(error, "__notes__", ()):
             error.add_note(note)
 

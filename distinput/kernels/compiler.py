@@ -54,7 +54,7 @@ def build(source: FunctionType, signature: str, inlined: Collection[FunctionType
     _Warnings.install()
     _Warnings.ours.building = True
     try:
-        dispatcher.compile(signature)
+        _compile(dispatcher, signature)
         (compiled,) = dispatcher.overloads.values()
         if compiled.library.has_dynamic_globals or compiled.lifted:
             raise TypeError(f"kernel {source.__name__}: it contains addresses of this process, so it cannot be kept")
@@ -62,6 +62,17 @@ def build(source: FunctionType, signature: str, inlined: Collection[FunctionType
             return _object_code(compiled)
     finally:
         _Warnings.ours.building = False
+
+
+def _compile(dispatcher: Any, signature: str) -> None:
+    """Compile, again if a variable of the environment went: numba reads all of them, and other threads may remove some."""
+    for _ in range(3):
+        try:
+            dispatcher.compile(signature)
+            return
+        except KeyError as error:
+            missing = error
+    raise missing
 
 
 class _Warnings:

@@ -264,6 +264,26 @@ def test_an_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         fresh(np.zeros(1, np.uint8), 0, 1, np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
+def test_a_variable_of_the_environment_may_go_while_a_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import config
+
+    from distinput.kernels import compiler
+
+    def source(data: Bytes) -> int:
+        return data.size + 7
+
+    update, missing = config._env_reloader.update, ["GONE"]
+
+    def reading(*given: object) -> None:
+        if missing:
+            raise KeyError(missing.pop())
+        update(*given)
+
+    monkeypatch.setattr(config._env_reloader, "update", reading)
+    assert len(compiler.build(source, Kernel(source, source, None).signature, ())) > 100
+    assert not missing
+
+
 def test_a_kernel_that_cannot_be_compiled_is_told_once_and_served_by_its_reference(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def test_a_wrong_argument_is_named(wrong: Callable[[], Any], says: str) -> None:
     [
         (
             lambda: D.from_tensors(10**30),
-            "the integer 1000000000000000000000000000000 does not fit into int64; give a NumPy",
+            "the integer 1000000000000000000000000000000 does not fit into int64; no dtype holds it: give a float",
         ),
         (lambda: DATASET.batch(10**30), "batch: batch_size must be at most 9223372036854775807, got 1"),
         (

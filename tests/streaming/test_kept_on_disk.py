@@ -42,11 +42,11 @@ def test_a_pass_that_another_process_completes_first_is_served(tmp_path: Path, m
 
     take, first = Stage.take, [True]
 
-    def later(stage: Stage) -> bool:
+    def later(stage: Stage, who: str) -> bool:
         if first:
             first.pop()
             dataset().to_list()
-        return take(stage)
+        return take(stage, who)
 
     monkeypatch.setattr(Stage, "take", later)
     assert dataset().to_list() == [0, 1, 2]
