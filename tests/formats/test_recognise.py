@@ -86,8 +86,9 @@ def read_as(dataset: str) -> dict[str, Any]:
 @pytest.mark.parametrize("format", sorted(set(READERS) - {"text"}))
 def test_an_error_says_what_a_file_of_another_format_is(tmp_path: Path, format: str) -> None:
     _, dataset = READERS[format]
-    if format in ("audio", "video"):
-        pytest.importorskip("av")
+    needed = {"array_record": "array_record", "audio": "av", "video": "av"}
+    if format in needed:
+        pytest.importorskip(needed[format])
     contents = {**samples(tmp_path), "csv": b"a,b\n1,2\n", "mp4": b"\0\0\0\x18ftypmp42" + bytes(64)}
     for name, content in contents.items():
         path = tmp_path / ("named.csv" if name == "csv" else "named.mp4" if name == "mp4" else "data")
