@@ -49,7 +49,7 @@ def test_many_rows_restart_anywhere_and_are_cut_into_parts(ends: str, tmp_path: 
     text += "".join(f"{i},t{i % 7}{several[i // 3 % 4] if ends == 'mixed' else ends}" for i in range(24))
     (tmp_path / "a.csv").write_bytes(text.encode())
     records = [{"x": i, "t": b"t%d" % (i % 7)} for i in range(24)]
-    check_format(Csv(), {str(tmp_path / "a.csv"): records})
+    check_format(Csv(), [tmp_path / "a.csv"], [records])
     many = f"x,t{ends if ends != 'mixed' else chr(13)}" + "".join(f"{i},{i}\n{i},{i}\r" for i in range(40_000))
     (tmp_path / "b.csv").write_bytes(many.encode())
     ds = di.data.CsvDataset(str(tmp_path / "b.csv"))
