@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.imports import nodes_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "distinput"
 
@@ -69,7 +71,7 @@ def pages() -> Iterator[Path]:
 def docstrings() -> Iterator[tuple[str, str]]:
     """Where a docstring stands, and its text without examples; each line of arguments is a paragraph."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path.read_text(encoding="utf-8")):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node)
                 if text:

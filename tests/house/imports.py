@@ -1,11 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the imports of a source file without running it."""
+"""Reads source files without running them: once for all tests of a process, and their imports."""
 
 import ast
+import gc
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+
+@cache
+def nodes_of(source: str) -> list[ast.AST]:
+    """All nodes of a file as `ast.walk` gives them, the module first.
+
+    They stay as long as the process, so garbage is not collected meanwhile: each collection would look at all that are there.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return list(ast.walk(ast.parse(source)))
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
+
+
+def tree_of(source: str) -> ast.Module:
+    """The syntax tree of a file, which nobody may change."""
+    tree = nodes_of(source)[0]
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 @dataclass(frozen=True)
@@ -60,10 +84,14 @@ def imports(source: str, module: str, is_package: bool, known: Collection[str]) 
                 yield Import(argument.value, node.lineno, function)
 
 
+_CALLED = ("import_module", "__import__", "library")
+
+
 @cache
 def _statements(source: str) -> list[tuple[ast.Import | ast.ImportFrom | ast.Call, str | None]]:
     """What imports in a file, and the innermost function around it; several tests look at all files of the package."""
     found: list[tuple[ast.Import | ast.ImportFrom | ast.Call, str | None]] = []
+    calls = any(name in source for name in _CALLED)
 
     def walk(node: ast.AST, function: str | None) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -72,10 +100,13 @@ def _statements(source: str) -> list[tuple[ast.Import | ast.ImportFrom | ast.Cal
             found.append((node, function))
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in ("import_module", "__import__", "library") and node.args:
+            if called in _CALLED and node.args:
                 found.append((node, function))
         for child in ast.iter_child_nodes(node):
-            walk(child, function)
+            if calls or isinstance(
+                child, ast.stmt | ast.excepthandler | ast.match_case
+            ):  # no expression imports otherwise
+                walk(child, function)
 
-    walk(ast.parse(source), None)
+    walk(tree_of(source), None)
     return found

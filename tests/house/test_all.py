@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.imports import tree_of
+
 PACKAGE = Path(__file__).parents[2] / "distinput"
 
 
@@ -16,7 +18,7 @@ def lacking(source: str) -> list[str]:
     """
     listed: set[str] | None = None
     public: list[str] = []
-    for node in ast.parse(source).body:
+    for node in tree_of(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             public.append(node.name)
             continue
@@ -67,7 +69,7 @@ READ_BY_USERS = ("__init__.py", "partitioners.py")
 
 def repeats(source: str) -> bool:
     """Whether a module has a list of names, all of which it defines itself."""
-    body = ast.parse(source).body
+    body = tree_of(source).body
     own = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     own |= {name.id for node in body if _sets(node) for name in ast.walk(node) if isinstance(name, ast.Name)}
     lists = [node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]

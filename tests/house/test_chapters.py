@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 import pytest
 
+from tests.house.imports import nodes_of
+
 PACKAGE = Path(__file__).parents[2] / "distinput"
 
 PARTS = MappingProxyType(
@@ -25,7 +27,7 @@ def chapters(sources: Iterable[str]) -> set[str]:
     subclasses: Counter[str] = Counter()
     uses: Counter[str] = Counter()
     for source in sources:
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes_of(source):
             if isinstance(node, ast.ClassDef):
                 defined.add(node.name)
                 for base in node.bases:

@@ -3,11 +3,13 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tests.house.imports import nodes_of
 
 ROOT = Path(__file__).parents[2] / "distinput"
 PUBLIC = (
@@ -35,14 +37,14 @@ ORDINARY = {"Call", "Cut", "Deal", "End", "Need", "Place", "Request", "Turn", "W
 def hidden(folder: Path) -> set[str]:
     """The classes below a folder that no public module has."""
     public = {name for module in PUBLIC for name in dir(import_module(module))}
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py")]
-    names = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    files = [nodes_of(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py")]
+    names = {node.name for nodes in files for node in nodes if isinstance(node, ast.ClassDef)}
     return {name for name in names if not name.startswith("_")} - public - ORDINARY
 
 
-def raised(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def raised(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """The words of every error that is raised or made, with their lines."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Raise) and node.exc is not None:
             for part in ast.walk(node.exc):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
@@ -55,6 +57,6 @@ def test_messages_name_no_hidden_class(package: str) -> None:
     assert secret
     found = []
     for path in (ROOT / package).rglob("*.py"):
-        for line, text in raised(ast.parse(path.read_text(encoding="utf-8"))):
+        for line, text in raised(nodes_of(path.read_text(encoding="utf-8"))):
             found += [f"{path.name}:{line}: {word}" for word in re.findall(r"\b[A-Z]\w+", text) if word in secret]
     assert found == []

@@ -27,7 +27,8 @@ LARGE = {"tests/golden/public.jsonl": "1 900 recorded answers of TensorFlow"}
 FOLDERS_OF_ONE = ("work", "home/[a-z]+", "root", "Users/[A-Za-z]+")
 REGISTRIES = ("py" + "pi.org", "python" + "hosted.org", "ana" + "conda.org")
 TRACES = {
-    "a path of one machine": re.compile("|".join(rf"(?<![\w.])/{folder}/" for folder in FOLDERS_OF_ONE)),
+    # It begins with a letter that is searched for quickly; what may not stand before it is looked at then.
+    "a path of one machine": re.compile(rf"/(?<![\w.]/)(?:{'|'.join(FOLDERS_OF_ONE)})/"),
     "the host of a package registry": re.compile("|".join(map(re.escape, REGISTRIES))),
 }
 
@@ -50,6 +51,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

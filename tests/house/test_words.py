@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.house.imports import nodes_of
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "distinput"
 
@@ -92,9 +94,10 @@ LONG_LIVED = MappingProxyType(
 
 
 @cache
-def trees() -> dict[str, ast.Module]:
+def files() -> dict[str, list[ast.AST]]:
+    """All nodes of each file, the module first."""
     return {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        path.relative_to(ROOT).as_posix(): nodes_of(path.read_text(encoding="utf-8"))
         for path in sorted(PACKAGE.rglob("*.py"))
     }
 
@@ -135,8 +138,8 @@ def lives(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, int]:
 def test_a_class_name_has_one_meaning() -> None:
     """Counted are the classes inside functions, too: whoever searches for a name finds them."""
     places = defaultdict(list)
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path, nodes in files().items():
+        for node in nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{path}:{node.lineno}")
     several = {name: found for name, found in places.items() if len(found) > 1}
@@ -145,11 +148,11 @@ def test_a_class_name_has_one_meaning() -> None:
 
 
 def test_no_alias_has_the_name_of_a_class() -> None:
-    classes = {node.name for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = {node.name for nodes in files().values() for node in nodes if isinstance(node, ast.ClassDef)}
     shared = [
         f"{path}: {name} = {value}"
-        for path, tree in trees().items()
-        for name, value in aliases(tree.body)
+        for path, (module, *_) in files().items()
+        for name, value in aliases(module.body)  # type: ignore[attr-defined]  # a node like all others, for a type checker
         if name in classes and value != name and FORMER.get(name) != path
     ]
     assert shared == []
@@ -157,9 +160,9 @@ def test_no_alias_has_the_name_of_a_class() -> None:
 
 def test_a_variable_that_lives_long_is_named_by_what_it_is() -> None:
     words, variables = frozenset(PARTICIPLES.split()), defaultdict(list)
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    for path, nodes in files().items():
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) > node.lineno + LIFE:
                 for name, lines in lives(node).items():
                     if name in words and lines > LIFE:
                         variables[name].append(f"{path}:{node.lineno} {node.name}, {lines} lines")

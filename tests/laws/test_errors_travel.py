@@ -19,6 +19,7 @@ from distinput import errors
 from distinput.arrow.arrow import NullsError
 from distinput.columns.column import StackError
 from distinput.distribute.seats.seats import SeatLost
+from tests.house.imports import nodes_of
 
 PACKAGE = Path(di.__file__).parent
 PUBLIC = sorted(
@@ -31,10 +32,10 @@ def error_classes() -> Iterator[type[BaseException]]:
     for file in sorted(PACKAGE.rglob("*.py")):
         source = file.read_text(encoding="utf-8")
         if not re.search(r"\bclass \w+\([^)]*(Error|Exception|Warning|Lost)\b", source):
-            continue  # most files, and parsing all of them takes seconds
+            continue  # most files; to read all of them takes seconds
         names = [
             node.name
-            for node in ast.walk(ast.parse(source))
+            for node in nodes_of(source)
             if isinstance(node, ast.ClassDef)
             and any(ast.unparse(base).endswith(("Error", "Exception", "Warning", "Lost")) for base in node.bases)
         ]
