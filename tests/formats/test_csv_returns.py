@@ -46,17 +46,18 @@ def test_rows_are_those_of_pythons_csv(first: str, rows: list[Any], last: bool) 
 def test_many_rows_restart_anywhere_and_are_cut_into_parts(ends: str, tmp_path: Path) -> None:
     several = ["\n", "\r\n", "\r", "\r"]
     text = "x,t" + ("\n" if ends == "mixed" else ends)
-    text += "".join(f"{i},t{i % 7}{several[i // 3 % 4] if ends == 'mixed' else ends}" for i in range(24))
+    text += "".join(f"{i},t{i % 7}{several[i // 3 % 4] if ends == 'mixed' else ends}" for i in range(13))
     (tmp_path / "a.csv").write_bytes(text.encode())
-    records = [{"x": i, "t": b"t%d" % (i % 7)} for i in range(24)]
-    check_format(Csv(), [tmp_path / "a.csv"], [records])
+    records = [{"x": i, "t": b"t%d" % (i % 7)} for i in range(13)]
+    leave_out = ["dataset"] if ends in ("\n", "\r\n") else []  # tests/testing/test_format.py has that
+    check_format(Csv(), [tmp_path / "a.csv"], [records], leave_out=leave_out)
     many = f"x,t{ends if ends != 'mixed' else chr(13)}" + "".join(f"{i},{i}\n{i},{i}\r" for i in range(40_000))
     (tmp_path / "b.csv").write_bytes(many.encode())
     ds = di.data.CsvDataset(str(tmp_path / "b.csv"))
-    assert sum(int(row["x"]) for row in ds) == 2 * sum(range(40_000))
+    table = ds.to_arrow()
+    assert table["x"].to_pylist() == table["t"].to_pylist() == [i for i in range(40_000) for _ in "nr"]
     if ends == "\r":
-        frame = pd.read_csv(tmp_path / "b.csv")
-        assert len(frame) == len(ds.to_list()) == 80_000
+        assert pd.read_csv(tmp_path / "b.csv")["x"].tolist() == table["x"].to_pylist()
 
 
 def test_an_index_counts_them(tmp_path: Path) -> None:

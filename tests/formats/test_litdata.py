@@ -126,13 +126,15 @@ def made_here(folder: Path, **config: Any) -> str:
     return write(folder, list(map(chunk_of, ROWS)), FORMATS, **config)
 
 
-def files(folder: Path) -> list[str]:
-    made_here(folder)
+def files(folder: Path, most: int | None = None) -> list[str]:
+    write(folder, [chunk_of(part[:most]) for part in ROWS], FORMATS)
     return sorted(map(str, folder.glob("*.bin")))
 
 
 def test_all_laws_of_formats() -> None:
-    assert {"positions", "seek", "fetch", "parts", "damage"} <= set(check_format(LitData(), files, WANT))
+    assert {"positions", "seek", "fetch", "parts", "damage"} <= set(
+        check_format(LitData(), lambda folder: files(folder, 9), [part[:9] for part in WANT])
+    )
 
 
 def test_random_access_shards_and_states(tmp_path: Path) -> None:

@@ -77,13 +77,15 @@ WANT = [[{"text": row[0], "n": struct.unpack("<q", row[1])[0]} for row in part] 
 FLAT = [row for part in WANT for row in part]
 
 
-def files(folder: Path, packer: str | None = None) -> list[str]:
-    write(folder, TOKENS, ROWS, packer)
+def files(folder: Path, most: int | None = None) -> list[str]:
+    write(folder, TOKENS, [part[:most] for part in ROWS])
     return sorted(str(path) for path in folder.iterdir() if ".mds" in path.name)
 
 
 def test_all_laws_of_formats() -> None:
-    assert {"positions", "seek", "fetch", "parts", "damage"} <= set(check_format(Mds(), files, WANT))
+    assert {"positions", "seek", "fetch", "parts", "damage"} <= set(
+        check_format(Mds(), lambda folder: files(folder, 9), [part[:9] for part in WANT])
+    )
 
 
 @pytest.mark.parametrize("packer", PACKERS)
