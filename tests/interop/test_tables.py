@@ -63,12 +63,12 @@ def by_x(rows: Rows) -> Rows:
 
 
 class Numbers:
-    """A table of x from 0 to 23, in files of six or so, in a first version."""
+    """A table of x from 0 to 23, or fewer numbers, in four files or so, in a first version."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: int = 24) -> None:
         self.at = str(folder / "numbers")
-        for first in range(0, 24, 6):
-            self.more(range(first, first + 6))
+        for first in range(0, count, count // 4):
+            self.more(range(first, first + count // 4))
 
     def more(self, numbers: Sequence[int]) -> None:
         raise NotImplementedError
@@ -97,9 +97,9 @@ class LanceNumbers(Numbers):
 
 
 class IcebergNumbers(Numbers):
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: int = 24) -> None:
         self.table = new_iceberg(folder, self.part([0]).schema)
-        super().__init__(folder)
+        super().__init__(folder, count)
 
     def more(self, numbers: Sequence[int]) -> None:
         self.table.append(self.part(numbers))
@@ -123,8 +123,9 @@ def numbers(request: pytest.FixtureRequest, tmp_path: Path) -> Numbers:
     return made
 
 
-def test_the_laws_hold(numbers: Numbers) -> None:
-    names = check_dataset(numbers.open)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_laws_hold(kind: type[Numbers], tmp_path: Path) -> None:
+    names = check_dataset(kind(tmp_path, 8).open)
     assert {"restart", "rewrites", "facts", "blocks"} <= set(names)
 
 
@@ -234,7 +235,8 @@ def test_nulls_of_all_files_stand_in_their_place(make: Any, tmp_path: Path) -> N
     assert list(rows[2]["l"]["value"]["valid"]) == [False, True]
     written = read().to_arrow().drop_columns("f")  # where nulls are NaN
     assert by_x(plain(written.to_pylist())) == by_x(plain(table.drop_columns("f").to_pylist()))
-    check_dataset(lambda: read(columns=["x", "n", "s", "l", "y"]))
+    if DEEP or make is delta_with_nulls:  # the files of both are read alike
+        check_dataset(lambda: read(columns=["x", "n", "s", "l", "y"]))
     for given in ("n", "y", "s"):
         with pytest.raises(InvalidArgumentError, match=rf"column '{given}(\.[ab])?' has nulls in row group 0"):
             read(nulls="error", columns=[given]).to_list()
@@ -311,7 +313,7 @@ def test_each_version_of_a_delta_table(grown: str, version: int) -> None:
     )
     assert found == by_x(delta_rows(grown, version))
     assert len(dataset) == len(found)
-    if DEEP or version in (1, 3):  # with a column more, and with rows that were changed
+    if DEEP or version == 3:  # with a column more, and rows that were changed
         check_dataset(lambda: from_delta(grown, version, columns=["p", "x"]))
 
 

@@ -391,7 +391,7 @@ def check(path: Path, name: str, columns: list[str] | None) -> None:
 def test_a_column_of_any_type(name: str, kind: str, tmp_path: Path) -> None:
     number = itertools.count()
 
-    @settings(max_examples=cases(16, 1000), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=cases(8, 1000), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def law(data: st.DataObject) -> None:
         count, missing = data.draw(st.integers(0, MOST_ROWS)), data.draw(st.booleans())

@@ -145,7 +145,7 @@ def test_what_an_ingredient_says_it_covers_it_makes(ingredient: Ingredient) -> N
     if ingredient in SOURCES:
         look(pipelines(most_ops=0, sources=[ingredient]), 3000)
         return
-    # Two of some kinds become one, and some kinds are of batches alone: so these stand before it, in most or in half of them.
+    # Two of some kinds become one, and some are of batches alone: so these stand before it, in most or in half of them.
     for ops, most in (
         ([INGREDIENTS["batch"], INGREDIENTS["prefetch"], ingredient], 60),
         ([*OPS, *len(OPS) * [ingredient]], 30),

@@ -45,7 +45,7 @@ def texts(*contents: bytes) -> Write:
 def tables(write_one: Callable[..., None], **options: Any) -> Write:
     def write(folder: Path) -> list[Path]:
         paths = []
-        for number, rows in enumerate((5, 1, 12)):
+        for number, rows in enumerate((5, 1, 9)):
             paths.append(folder / f"{number}")
             names = [b"n%d" % row for row in range(rows)]
             write_one(str(paths[-1]), {"id": np.arange(rows) + 10 * number, "name": names}, **options)
@@ -95,10 +95,10 @@ OURS: dict[str, tuple[Format, Write, Any]] = {
     "parquet": (Parquet(), tables(di.io.write_parquet, row_group_size=4), None),
     "text": (
         TextLines(),
-        texts(b"one\n\ntwo\r\nthree", b"", b"\n", b"a\n" * 30),
-        [["one", "", "two", "three"], [], [""], ["a"] * 30],
+        texts(b"one\n\ntwo\r\nthree", b"", b"\n", b"a\n" * 11),
+        [["one", "", "two", "three"], [], [""], ["a"] * 11],
     ),
-    "text with an index": (IndexedTextLines(), texts(b"one\n\ntwo\r\nthree", b"", b"a\n" * 30), None),
+    "text with an index": (IndexedTextLines(), texts(b"one\n\ntwo\r\nthree", b"", b"a\n" * 11), None),
     "tfrecord": (TFRecords(), tfrecords(False), None),
     "tfrecord with an index": (IndexedTFRecords(), tfrecords(True), None),
 }
