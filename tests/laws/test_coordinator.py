@@ -17,9 +17,10 @@ from distinput.distribute.coordinator import ClusterCoordinator
 from distinput.distribute.seats import Packing
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.errors import CancelledError
+from tests.depth import cases
 from tests.distribute.coordinator.clusters import both_packings, cluster
 
-SEEDS = range(12)
+SEEDS = range(cases(5, 12))
 
 
 @contextmanager

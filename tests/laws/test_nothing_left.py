@@ -4,7 +4,6 @@
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,11 +37,11 @@ def slow(x: int) -> int:
     return x
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> list[str]:
-    paths = []
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder, paths = tmp_path_factory.mktemp("files"), []
     for index in range(6):
-        path = tmp_path / f"{index}.tfrecord"
+        path = folder / f"{index}.tfrecord"
         with di.io.TFRecordWriter(str(path)) as writer:
             for row in range(50):
                 writer.write(b"%d" % row * 2000)
