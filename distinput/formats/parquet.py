@@ -154,7 +154,7 @@ _PAGED_BYTES, _TIMES_DECODED = 4 << 20, 8
 """Smaller slices are taken from the pages that hold them; they are no smaller than so many times less than these pages, which
 are decoded for each slice."""
 
-_KEPT_BYTES = 8 << 20
+_KEPT_BYTES = 64 << 20
 """So much a thread decodes for small slices until it gives back what Arrow's allocator keeps for it. What is given back
 has to be had again from the system, page by page, which takes longer than decoding."""
 
@@ -532,17 +532,20 @@ class _Pass:
         most = self.format.batch_rows or max(1, min(MOST_ROWS, block_bytes // row_bytes, in_slice))
         whole = group.nbytes <= self.room and group.widest <= _WIDE_BYTES and self.order != []
         taken = 0 if whole else self._taken_bytes(number)
-        ends_early = 0
+        first_ends = 0
         if taken:
-            in_slice = max(2 * in_slice, taken // _TIMES_DECODED // row_bytes)
-            ends_early = int(_part_of_one(self.readers.path) * in_slice)
-            most = self.format.batch_rows or max(1, min(MOST_ROWS, in_slice))
+            # Readers of many files end their slices at other times, so half of each waits on average: it may be twice as long.
+            in_slice = 2 * max(in_slice, taken // _TIMES_DECODED // row_bytes)
+            slices, part = max(2, -(-group.rows // in_slice)), _part_of_one(self.readers.path)
+            in_slice = max(1, int(group.rows / (slices - 1 + part)))  # the first one is a part of it
+            first_ends = group.rows - (slices - 1) * in_slice
+            most = self.format.batch_rows or min(MOST_ROWS, in_slice)
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
         decode = RowGroupBatches(batches, group.rows).decode
         if taken:
             decode = partial(self._taken, number, taken)
-        for first in range(-ends_early, wanted.stop, at_once):
+        for first in range(-(-first_ends % at_once), wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
             if rows:
                 yield Portion(
@@ -568,7 +571,7 @@ class _Pass:
         return sum([int(each.sizes.max()) + each.dictionary[1] for each in pages if each]) if all(pages) else 0
 
     def _taken(self, number: int, nbytes: int, rows: range) -> list[tuple[int, Any]]:
-        """The batch of these rows of a row group, decoded from so many bytes of pages, without the others as far as that goes."""
+        """The batch of these rows of a row group, decoded from so many bytes of pages."""
         import pyarrow as pa
 
         with self.readers.lent(at_once=True) as reader:

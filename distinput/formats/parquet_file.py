@@ -354,6 +354,11 @@ def footer_bytes(path: str, stamp: str) -> bytes:
 
 def schema_of(path: str, stamp: str | None = None) -> Any:
     """The pyarrow Schema of the columns of a file that have values. Pyarrow hands out no struct that has no fields."""
+    return _schema(path, stamp_of(path) if stamp is None else stamp)
+
+
+@lru_cache(maxsize=256)
+def _schema(path: str, stamp: str) -> Any:
     schema = footer_of(path, stamp).schema.to_arrow_schema()
     kinds = [_with_values(kind) for kind in schema.types]
     if kinds == schema.types:
