@@ -15,7 +15,6 @@ from distinput.arrow.expression import is_expression
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.data.stats import MANY_CALLS, MANY_READS, SHORT, UNTRIED, WORTH_IT, Stats, of_users
-from distinput.diagnosis import this_machine
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import bytes_text, seconds_text
 from distinput.ops.batch import Batch
@@ -26,6 +25,7 @@ from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
+from distinput.run.threads import memory
 from distinput.values.nest import flatten, structure_of
 
 _BETWEEN = 0.1
@@ -215,7 +215,7 @@ def _changes(dataset: Dataset[Any], stats: Stats, marks: _Marks) -> list[str]:
 def _of_buffers(steps: list[Node], stats: Stats, marks: _Marks) -> Iterator[str]:
     """What is said of each `shuffle` whose buffer of elements delays the first one, or holds much of the memory."""
     numbers = {id(step): number for number, step in enumerate(steps)}
-    first, memory = marks.first or 0.0, this_machine().memory
+    first, most = marks.first or 0.0, memory()
     for step in steps:
         if not isinstance(step, Shuffle) or step.input.random_access:  # row numbers are shuffled
             continue
@@ -228,8 +228,8 @@ def _of_buffers(steps: list[Node], stats: Stats, marks: _Marks) -> Iterator[str]
         costs = []
         if filling >= max(SHORT, first / 2):
             costs.append(f"the first one is delivered after {seconds_text(first)}")
-        if memory is not None and nbytes >= _MUCH * memory:
-            costs.append(f"they take about {bytes_text(nbytes)} of the {bytes_text(memory)} of memory")
+        if most is not None and nbytes >= _MUCH * most:
+            costs.append(f"they take about {bytes_text(nbytes)} of the {bytes_text(most)} of memory")
         if costs:
             fewer = held // 10 or 1
             then = seconds_text(first - filling * (1 - fewer / held))

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -493,8 +492,7 @@ def test_a_large_buffer_delivers_the_first_element_as_told_with_a_smaller_one() 
 def test_a_buffer_that_takes_much_of_the_memory_is_told(
     monkeypatch: pytest.MonkeyPatch, memory: int | None, much: bool
 ) -> None:
-    machine = replace(bench_module.this_machine(), memory=memory)
-    monkeypatch.setattr(bench_module, "this_machine", lambda: machine)
+    monkeypatch.setattr(bench_module, "memory", lambda: memory)
     images = RANGE(100).map(lambda x: np.full((32, 32), x, np.float32)).filter(lambda x: True)
     held = bench(images.shuffle(80).batch(10).prefetch(1), None, warm_up=0).changes
     assert ("they take about 320 KiB of the 1 MiB of memory" in " ".join(held)) == much
