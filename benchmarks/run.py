@@ -33,6 +33,7 @@ BENCHMARKS = (
     "sequence_example",
     "shuffle",
     "shuffle_memory",
+    "mixture",
     "mixture_memory",
     "random_access",
     "text_lines",

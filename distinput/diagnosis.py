@@ -13,7 +13,7 @@ from typing import Any
 
 from distinput import __version__
 from distinput.kernels.kernel import cached_kernels
-from distinput.run.threads import cores
+from distinput.run.threads import CGROUP, cores, limit_words, memory
 
 __all__ = ["ENGINES", "PURPOSES", "Advice", "Diagnosis", "Machine", "Package", "diagnose", "packages", "this_machine"]
 
@@ -23,7 +23,6 @@ __all__ = ["ENGINES", "PURPOSES", "Advice", "Diagnosis", "Machine", "Package", "
 # ----------------------------------------------------------------------------
 
 
-_CGROUP = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60
 
 
@@ -48,7 +47,7 @@ class Machine:
     open_files: int | None
 
 
-def this_machine(cgroup: Path = _CGROUP) -> Machine:
+def this_machine(cgroup: Path = CGROUP) -> Machine:
     """This machine.
 
     Args:
@@ -61,33 +60,19 @@ def this_machine(cgroup: Path = _CGROUP) -> Machine:
         ".".join(map(str, sys.version_info[:3])),
         cores(),
         _quota(cgroup),
-        _memory(cgroup),
+        memory(cgroup),
         _open_files(),
     )
 
 
 def _quota(cgroup: Path) -> float | None:
-    words = _words(cgroup / "cpu.max")
+    words = limit_words(cgroup / "cpu.max")
     return int(words[0]) / int(words[1]) if len(words) == 2 and words[0].isdigit() and words[1].isdigit() else None
-
-
-def _memory(cgroup: Path) -> int | None:
-    limits = [int(word) for word in _words(cgroup / "memory.max") if word.isdigit()]
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min(limits, default=None)
 
 
 def _open_files() -> int | None:
     limit = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") and "SC_OPEN_MAX" in os.sysconf_names else -1
     return limit if 0 < limit < _UNLIMITED else None
-
-
-def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="ascii").split()
-    except (OSError, UnicodeDecodeError):
-        return []
 
 
 # ----------------------------------------------------------------------------

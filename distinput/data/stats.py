@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of the steps of a running pipeline, the choices of AUTOTUNE, and the step that the others wait for."""
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
@@ -31,6 +32,12 @@ _OFTEN = 100
 
 WORTH_IT = 1.1
 """Times as fast, from which on a change is advised."""
+
+_CALLER, _READER = 3e-4, 1e-3
+"""Seconds that one more thread costs at the start of a pass: one that calls functions, and one with files to read."""
+
+_HANDED = 1.4
+"""Times as long as one file after the other, reading computes with several at a time, whose threads hand over."""
 
 SHORT = 1.0
 """Seconds; in a pass that takes less, loading libraries and compiled loops is a large part of what is measured."""
@@ -207,10 +214,25 @@ class _Pace(NamedTuple):
         computed = 0.0 if self.cores is None else self.cores.seconds
         return self.wall / max(load, beside, computed, 1e-9)
 
-    def at_once(self, count: int, most: int) -> str:
-        """What it brings if `most` of its `count` pieces of work wait at once."""
+    def at_once(self, count: int, most: int, starts: float, handed: float = 1.0) -> str:
+        """What it brings if `most` of its `count` pieces of work wait at once.
+
+        They wait side by side, and compute in turn. Those that come back together queue, so neither hides all of the other:
+        the time is the root of the sum of both squares, which is near the longer one where they differ much.
+
+        Args:
+          count: pieces of work; 0: very many.
+          most: of them at once, each on a thread.
+          starts: seconds that each thread costs.
+          handed: times as long as now that its work computes then.
+        """
         share = -(-count // most) / count if count else 1 / most
-        times = self.wall / (self.slack + self.wall / self.times(self.load * share, self.rest))
+        computed = 0.0 if self.cores is None else self.cores.seconds
+        turns = computed + (handed - 1) * max(0.0, computed - self.rest)
+        if self.disturbed and turns > 2 * self.load * share:
+            return _BUSY
+        took = starts * most + max(math.hypot(self.load * share, turns), self.rest)
+        times = self.wall / (self.slack + took)
         if times < WORTH_IT:
             return "As measured, the gain is small, since other steps take as long."
         return f"As measured, the pass would be {times:.2g} times as fast, if none waits longer then."
@@ -261,7 +283,7 @@ def _cure(
         return f"one more than {counter.workers} workers would take up to {less} of that away", ""
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
-        of_files = _of_files(step, source.rows if source is not None else 0, counter.rows, pace)
+        of_files = _of_files(step, source.rows if source is not None else 0, counter, pace)
         if of_files is not None:
             return of_files
     if counter.workers:
@@ -290,7 +312,7 @@ def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]
         return f"{cure}: more of them would help, or processes=True", UNTRIED
     if counter.workers and pace.waits:
         more = 2 * counter.workers
-        return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2)
+        return f"{more} workers would help, since they wait more than they compute", pace.at_once(0, 2, _CALLER)
     if by_element and first.num_parallel_calls == AUTOTUNE and not (pace.waits or _quick(counter, load)):
         where = f"on {counter.workers} threads" if counter.workers else "in the thread of the loop"
         return f"AUTOTUNE keeps it {where}: processes=True spreads it, if it computes in Python", UNTRIED
@@ -299,7 +321,7 @@ def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]
     if pace.waits:
         calls = min(MANY_CALLS, max(2, counter.rows))
         cure = f"it waits more than it computes: num_parallel_calls={calls} lets so many calls wait at the same time"
-        return cure, pace.at_once(counter.rows, calls)
+        return cure, pace.at_once(counter.rows, calls, _CALLER)
     if _quick(counter, load):
         each = f"a call takes {seconds_text(load / counter.rows)}, and threads cannot shorten that"
         return (
@@ -317,7 +339,7 @@ def _of_filter(rows: int, pace: _Pace) -> tuple[str, str]:
         calls = min(MANY_CALLS, max(2, rows))
         return (
             f"it waits more than it computes: {parallel} waits for {calls} at a time with num_parallel_calls={calls}",
-            (pace.at_once(rows, calls)),
+            pace.at_once(rows, calls, _CALLER),
         )
     if rows and pace.load / rows < _QUICK:
         each = f"a call takes {seconds_text(pace.load / rows)}"
@@ -338,13 +360,16 @@ def of_users(step: MapCalls) -> bool:
     return not any(str(getattr(one.map_func, "__module__", "")).startswith("distinput.") for one in step.maps)
 
 
-def _of_files(step: Reader, files: int, records: int, pace: _Pace) -> tuple[str, str] | None:
-    """What would help a reader of so many files and records, and what that brings."""
+def _of_files(step: Reader, files: int, counter: OpCounters, pace: _Pace) -> tuple[str, str] | None:
+    """What would help a reader of so many files, and what that brings."""
+    records = counter.rows
     if pace.waits:
         if files > 1:
             most = min(MANY_READS, files)
             cure = f"it waits for the storage of {files:,} files: num_parallel_reads={most} reads so many at a time"
-            return cure, pace.at_once(files, most)
+            if counter.blocks > files:  # larger ones are asked for in other pieces then
+                return cure, UNTRIED
+            return cure, pace.at_once(files, most, _READER, _HANDED)
         return (
             "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster",
             UNTRIED,

@@ -2,7 +2,10 @@
 """Parquet files: every row is a record, a dict of the requested columns."""
 
 import math
+import os
 import struct
+import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -150,6 +153,10 @@ _SLICE_BYTES, _COLUMN_SLICE_BYTES = 16 << 20, 2 << 20
 _PAGED_BYTES, _TIMES_DECODED = 4 << 20, 8
 """Smaller slices are taken from the pages that hold them; they are no smaller than so many times less than these pages, which
 are decoded for each slice."""
+
+_KEPT_BYTES = 64 << 20
+"""So much a thread decodes for small slices until it gives back what Arrow's allocator keeps for it. What is given back
+has to be had again from the system, page by page, which takes longer than decoding."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -482,6 +489,15 @@ def _selected(batch: Any, columns: Sequence[str] | None) -> Any:
     return batch if columns is None or batch.schema.names == list(columns) else batch.select(list(columns))
 
 
+class _Decoded(threading.local):
+    """What this thread has decoded for small slices since it gave memory back."""
+
+    nbytes = 0
+
+
+_DECODED = _Decoded()
+
+
 @dataclass(frozen=True, slots=True)
 class _Pass:
     """One reading of a file.
@@ -516,14 +532,20 @@ class _Pass:
         most = self.format.batch_rows or max(1, min(MOST_ROWS, block_bytes // row_bytes, in_slice))
         whole = group.nbytes <= self.room and group.widest <= _WIDE_BYTES and self.order != []
         taken = 0 if whole else self._taken_bytes(number)
+        first_ends = 0
         if taken:
-            in_slice = max(in_slice, taken // _TIMES_DECODED // row_bytes)
+            # Readers of many files end their slices at other times, so half of each waits on average: it may be twice as long.
+            in_slice = 2 * max(in_slice, taken // _TIMES_DECODED // row_bytes)
+            slices, part = max(2, -(-group.rows // in_slice)), _part_of_one(self.readers.path)
+            in_slice = max(1, int(group.rows / (slices - 1 + part)))  # the first one is a part of it
+            first_ends = group.rows - (slices - 1) * in_slice
+            most = self.format.batch_rows or min(MOST_ROWS, in_slice)
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
         decode = RowGroupBatches(batches, group.rows).decode
         if taken:
-            decode = partial(self._taken, number)
-        for first in range(0, wanted.stop, at_once):
+            decode = partial(self._taken, number, taken)
+        for first in range(-(-first_ends % at_once), wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
             if rows:
                 yield Portion(
@@ -531,7 +553,7 @@ class _Pass:
                     len(rows) * row_bytes,
                     rows.start > wanted.start,
                     partial(decode, rows),
-                    partial(self._blocks, number, before, rows, most),
+                    partial(self._blocks, number, before, rows, most, bool(taken)),
                     partial(_behind, before + rows.stop),
                     local_path(self.readers.path) is None,
                 )
@@ -548,24 +570,28 @@ class _Pass:
         pages = [pages_of(path, stamp, number, name) for name in names]
         return sum([int(each.sizes.max()) + each.dictionary[1] for each in pages if each]) if all(pages) else 0
 
-    def _taken(self, number: int, rows: range) -> list[tuple[int, Any]]:
-        """The batch of these rows of a row group, decoded without the others as far as that goes."""
+    def _taken(self, number: int, nbytes: int, rows: range) -> list[tuple[int, Any]]:
+        """The batch of these rows of a row group, decoded from so many bytes of pages."""
         import pyarrow as pa
 
         with self.readers.lent(at_once=True) as reader:
-            taken = taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop))
-        pa.default_memory_pool().release_unused()  # or each thread keeps what it freed: more than all slices hold
+            taken = taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop), threads=False)
+        _DECODED.nbytes += nbytes
+        if _DECODED.nbytes >= _KEPT_BYTES:  # otherwise each thread keeps what it freed: more than all slices hold
+            _DECODED.nbytes = 0
+            pa.default_memory_pool().release_unused()
         return [(rows.start, taken)]
 
     def _blocks(
-        self, number: int, before: int, rows: range, most: int, batches: Sequence[tuple[int, Any]]
+        self, number: int, before: int, rows: range, most: int, checked: bool, batches: Sequence[tuple[int, Any]]
     ) -> PlacedBlocks:
-        """Blocks of these rows of a row group, from the batches that hold them."""
+        """Blocks of these rows of a row group, from the batches that hold them, which may be `checked` already."""
         path = self.readers.path
         for first, batch in batches:
             held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
             kept = batch if self.order is None else _selected(batch, self.columns)
-            kept = checked_batch(path, f"row group {number}", kept)
+            if not checked:
+                kept = checked_batch(path, f"row group {number}", kept)
             if len(held) < batch.num_rows:
                 kept = kept.slice(held.start - first, len(held))
             with reading(path, number):
@@ -573,6 +599,11 @@ class _Pass:
             place = before + held.start
             for a, b in cut_rows(block.size, most, self.size, self.given + place):
                 yield block.rows(a, b), {"row": place + b}
+
+
+def _part_of_one(path: str) -> float:
+    """A number from 0 to 1 of the file, which has nothing to do with those of files with similar names."""
+    return zlib.crc32(os.fsencode(path)) / (1 << 32)
 
 
 @lru_cache(maxsize=256)

@@ -354,6 +354,11 @@ def footer_bytes(path: str, stamp: str) -> bytes:
 
 def schema_of(path: str, stamp: str | None = None) -> Any:
     """The pyarrow Schema of the columns of a file that have values. Pyarrow hands out no struct that has no fields."""
+    return _schema(path, stamp_of(path) if stamp is None else stamp)
+
+
+@lru_cache(maxsize=256)
+def _schema(path: str, stamp: str) -> Any:
     schema = footer_of(path, stamp).schema.to_arrow_schema()
     kinds = [_with_values(kind) for kind in schema.types]
     if kinds == schema.types:
@@ -448,16 +453,16 @@ class ParquetReader(NamedTuple):
     path: str
     stamp: str
 
-    def row_group(self, number: int, columns: Sequence[str] | None) -> Any:
-        """Read these columns of a row group as a table."""
+    def row_group(self, number: int, columns: Sequence[str] | None, threads: bool = True) -> Any:
+        """Read these columns of a row group as a table; `threads`: several of them at a time, where there are cores."""
         if self.remote is None:
-            return self.file.read_row_group(number, columns=columns)
+            return self.file.read_row_group(number, columns=columns, use_threads=threads)
         wanted = [
             chunk for chunk in chunks(self.path, self.stamp)[number] if columns is None or chunk.column in columns
         ]
         self.remote.keep([chunk.start for chunk in wanted], [chunk.stop for chunk in wanted])
         try:
-            return self.file.read_row_group(number, columns=columns)
+            return self.file.read_row_group(number, columns=columns, use_threads=threads)
         finally:
             self.remote.keep([], [])
 

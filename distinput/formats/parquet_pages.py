@@ -107,7 +107,9 @@ class _Described(NamedTuple):
     offset_index: tuple[int, int]
 
 
-def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None, rows: Ints) -> Any:
+def taken_rows(
+    reader: ParquetReader, group: int, columns: Sequence[str] | None, rows: Ints, threads: bool = True
+) -> Any:
     """These rows of a row group, as a record batch.
 
     Args:
@@ -115,6 +117,7 @@ def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None,
       group: the number of the row group.
       columns: names of the columns to read; None: all.
       rows: their numbers in the row group, ascending, at least one.
+      threads: whether several columns are decoded at a time.
 
     Raises:
       DataLossError: the file is damaged.
@@ -129,6 +132,9 @@ def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None,
             if pages is not None and _pays(pages, rows):
                 paged[name] = pages
     whole = None if columns is None and not paged else [name for name in names if name not in paged]
+    if not paged and sizes.nbytes <= _WHOLE_BYTES:
+        (table,) = _whole(reader, group, whole, rows, sizes.nbytes, threads)
+        return (table if whole is None else table.select(names)).combine_chunks().to_batches()[0]
     arrays: dict[str, list[Any]] = {name: [] for name in names}
     fields = {}
     for name, pages in paged.items():
@@ -136,7 +142,7 @@ def taken_rows(reader: ParquetReader, group: int, columns: Sequence[str] | None,
             arrays[name] += table.column(0).chunks
             fields[name] = table.schema.field(0)
     if whole or not names or whole is None:
-        for table in _whole(reader, group, whole, rows, sizes.nbytes):
+        for table in _whole(reader, group, whole, rows, sizes.nbytes, threads):
             if not names:
                 return table.combine_chunks().to_batches()[0]
             for name in table.schema.names:
@@ -155,12 +161,17 @@ def _pays(pages: Pages, rows: Ints) -> bool:
     return bool(2 * pages.sizes[hit].sum() < pages.sizes.sum())
 
 
-def _whole(reader: ParquetReader, group: int, names: list[str] | None, rows: Ints, nbytes: int) -> Iterator[Any]:
+def _whole(
+    reader: ParquetReader, group: int, names: list[str] | None, rows: Ints, nbytes: int, threads: bool
+) -> Iterator[Any]:
     """Tables with the rows, of columns of which everything is read: at once, or in slices where that is too much."""
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
     if nbytes <= _WHOLE_BYTES or names == []:
         with reading(path, group):
-            yield taken(checked_batch(path, part, reader.row_group(group, names)), rows)
+            table, first, count = reader.row_group(group, names, threads), int(rows[0]), len(rows)
+            if (np.diff(rows) == 1).all():  # what is left out need not be looked at
+                table, rows = table.slice(first, count), np.arange(count)
+            yield taken(checked_batch(path, part, table), rows)
         return
     count, done = footer_of(path, stamp).row_group(group).num_rows, 0
     with opened(path, stamp, at_once=False) as slices, reading(path, group):

@@ -5,6 +5,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,8 @@ from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
-_MOST = 1024
+_MOST, _MOST_QUICK, _QUICK = 1024, 4096, 0.05
+"""The most elements of a block, and of one that follows on a block within so many seconds: each part has a fixed cost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ class Choose(Node):
             return {"inputs": [queue.mark() for queue in queues], "over": sorted(over)}
 
         while selector.fill(1) or selector.failure is not None:
+            begin = perf_counter()
             if not selector.size:
                 yield selector.passed(), mark()
                 continue
@@ -89,7 +92,8 @@ class Choose(Node):
             count, block, empty = gathered(sources, sound, failures, passes)
             selector.skip(count)
             if block is not None:
-                most, in_vain = min(2 * most, rows_within(block.size, block.nbytes, _MOST)), 0
+                room = _MOST_QUICK if perf_counter() - begin < _QUICK else _MOST
+                most, in_vain = min(2 * most, rows_within(block.size, block.nbytes, room)), 0
                 yield block, mark()
             else:
                 most, in_vain = min(2 * most, _MOST), in_vain + count
@@ -227,9 +231,9 @@ class Draw(Seeded):
         edges = np.cumsum(self.weights) / np.sum(self.weights)
         row = state["row"]
         while True:
-            drawn = np.searchsorted(edges[:-1], uniform_at(key, row, _MOST), side="right")
-            row += _MOST
-            yield ColumnBlock(LEAF, [Dense(drawn.astype(np.int64))], _MOST), {**state, "row": row}
+            drawn = np.searchsorted(edges[:-1], uniform_at(key, row, _MOST_QUICK), side="right")
+            row += _MOST_QUICK
+            yield ColumnBlock(LEAF, [Dense(drawn.astype(np.int64))], _MOST_QUICK), {**state, "row": row}
 
 
 @dataclass(frozen=True, eq=False)

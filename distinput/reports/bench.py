@@ -14,19 +14,25 @@ import numpy as np
 from distinput.arrow.expression import is_expression
 from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
-from distinput.data.stats import MANY_CALLS, MANY_READS, UNTRIED, WORTH_IT, Stats, of_users
+from distinput.data.stats import MANY_CALLS, MANY_READS, SHORT, UNTRIED, WORTH_IT, Stats, of_users
 from distinput.errors import InvalidArgumentError
+from distinput.names.words import bytes_text, seconds_text
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter
 from distinput.ops.map import Map, MapCalls
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
+from distinput.ops.shuffle import Shuffle
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.node import INFINITE, Node, walk
+from distinput.run.threads import memory
 from distinput.values.nest import flatten, structure_of
 
 _BETWEEN = 0.1
 """Seconds between two calls of `watch`."""
+
+_MUCH = 1 / 4
+"""Of the memory; so much in a buffer is told."""
 
 _LARGER = 16
 """Times as many rows in a batch."""
@@ -126,7 +132,7 @@ def bench(
         None if rate is None else rate * marks.bytes,
         stats.slowest,
         stats.bottleneck,
-        tuple(_changes(dataset, stats)),
+        tuple(_changes(dataset, stats, marks)),
         stats,
     )
 
@@ -164,6 +170,11 @@ class _Marks:
         return sum(self._rows) / len(self._rows) if self._rows else None
 
     @property
+    def row_bytes(self) -> float:
+        """Bytes of an element that is not in a batch, or of a row of one."""
+        return self.bytes / (self.rows or 1.0)
+
+    @property
     def bytes(self) -> float:
         """Bytes of an element."""
         return sum(self._bytes) / len(self._bytes) if self._bytes else 0.0
@@ -183,7 +194,7 @@ def _size(leaf: Any) -> int:
     return int(size) if size is not None else len(leaf) if isinstance(leaf, bytes | str) else 0
 
 
-def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
+def _changes(dataset: Dataset[Any], stats: Stats, marks: _Marks) -> list[str]:
     """What could be changed, the step that the others wait for first."""
     waits = stats.slowest and (stats.slowest != "consumer" or "larger batches" in stats.bottleneck)
     advice = [stats.bottleneck] if waits else []
@@ -194,10 +205,45 @@ def _changes(dataset: Dataset[Any], stats: Stats) -> list[str]:
             "There is no prefetch: a loop that trains waits for each element. prefetch(2) at the end makes them in the "
             "meantime. The gain depends on your loop, which was not measured."
         )
+    advice += _of_buffers(steps, stats, marks)
     _, _, slowest = stats.slowest.partition(":")
     # What `explain` notes about the function of the slowest step.
     asked = [step for step in steps if step.op == slowest and (not isinstance(step, MapCalls) or of_users(step))]
     return advice + [f"{step}: {note}" for step in asked for note in step.notes]
+
+
+def _of_buffers(steps: list[Node], stats: Stats, marks: _Marks) -> Iterator[str]:
+    """What is said of each `shuffle` whose buffer of elements delays the first one, or holds much of the memory."""
+    numbers = {id(step): number for number, step in enumerate(steps)}
+    first, most = marks.first or 0.0, memory()
+    for step in steps:
+        if not isinstance(step, Shuffle) or step.input.random_access:  # row numbers are shuffled
+            continue
+        asked = stats.get(f"{numbers[id(step.input)]}:{step.input.op}")
+        held = 0 if asked is None else min(step.most, asked["rows"])
+        if asked is None or held < 2:
+            continue
+        filling = min(first, asked["seconds"] * held / asked["rows"])
+        nbytes = held * max(step.spec.row_bytes, marks.row_bytes if _as_they_are(step, steps[-1]) else 0)
+        costs = []
+        if filling >= max(SHORT, first / 2):
+            costs.append(f"the first one is delivered after {seconds_text(first)}")
+        if most is not None and nbytes >= _MUCH * most:
+            costs.append(f"they take about {bytes_text(nbytes)} of the {bytes_text(most)} of memory")
+        if costs:
+            fewer = held // 10 or 1
+            then = seconds_text(first - filling * (1 - fewer / held))
+            yield (
+                f"{step}: {held:,} elements wait in its buffer: {', and '.join(costs)}. As measured, buffer_size={fewer} would "
+                f"deliver the first one after {then}. Where files can be read in any order, shuffle their names as well."
+            )
+
+
+def _as_they_are(step: Node, last: Node) -> bool:
+    """Whether what is delivered are the elements of a step, alone or in batches."""
+    while last is not step and isinstance(last, Batch | Prefetch):
+        last = last.input
+    return last is step
 
 
 # ----------------------------------------------------------------------------

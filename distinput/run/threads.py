@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -397,6 +398,29 @@ def _alive(pool: Pool) -> bool:
 def cores() -> int:
     """The cores that this process may use, at least 1."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+CGROUP = Path("/sys/fs/cgroup")
+"""Where Linux has the limits of a container."""
+
+
+def memory(cgroup: Path = CGROUP) -> int | None:
+    """Bytes of memory that this process may use, of the machine or of its container; None if it is not known.
+
+    Source: memory.max of Linux, Documentation/admin-guide/cgroup-v2.rst.
+    """
+    limits = [int(word) for word in limit_words(cgroup / "memory.max") if word.isdigit()]
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(limits, default=None)
+
+
+def limit_words(path: Path) -> list[str]:
+    """The words of a file with a limit; none where there is no such file."""
+    try:
+        return path.read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 # ----------------------------------------------------------------------------

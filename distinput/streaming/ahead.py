@@ -445,6 +445,11 @@ def portions_in(
 # ----------------------------------------------------------------------------
 
 
+_WORTH_A_THREAD = 1 << 18
+"""Bytes of a portion. Of inputs that share their room, smaller ones are decoded by who asks for them: to hand one over to a
+thread, and to wait for it, takes as long as to decode it."""
+
+
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
     """The rows of portions, in order.
 
@@ -569,6 +574,8 @@ class _Ahead:
 
     def _may_begin(self, portion: Portion, most: float) -> bool:
         if portion.nbytes > most or self._run.cancelled.is_set() or (cores() == 1 and not portion.waits):
+            return False
+        if self._run.asked.room is not None and portion.nbytes < _WORTH_A_THREAD and not portion.waits:
             return False
         last = self._decoding[-1].future if self._decoding else None
         if portion.follows and last is not None and not last.done():

@@ -20,6 +20,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import distinput as di
+from distinput.data import stats as stats_module
 from distinput.data.stats import stats_of
 from distinput.formats.text import TextLines
 from distinput.ops.reader import Reader
@@ -331,13 +332,14 @@ def test_a_function_that_sleeps_does_so_on_threads() -> None:
     assert alone.most == 1 < beside.most
 
 
-def advice_of_files(dataset: di.data.Dataset, waits: bool) -> str:
+def advice_of_files(dataset: di.data.Dataset, waits: bool, pieces: int = 1) -> str:
     """What is said if reading the files takes nearly all of a pass, in which it waits or computes."""
     with iter(dataset) as iterator:
         assert len(list(iterator)) > 0
         node, counters = iterator.counted
         reader = next(step for step in walk(node) if isinstance(step, Reader))
         counters[id(reader)].own += 1e4
+        counters[id(reader)].blocks *= pieces
         counters[id(node)].seconds += 1e4
         counters[id(node)].used = CoreUse(0.0, 9) if waits else CoreUse(1e4, 9)
         stats = stats_of(node, counters)
@@ -465,6 +467,58 @@ def test_a_slow_predicate_is_asked_in_a_map(clock: Clock) -> None:
     _, advice = first_advice(kept(0.1, clock.wait))
     assert "waits for 32 at a time with num_parallel_calls=32" in advice
     assert near(times_of(advice), 32)
+
+
+def test_a_large_buffer_delivers_the_first_element_as_told_with_a_smaller_one() -> None:
+    def check(x: Any) -> bool:
+        time.sleep(0.005)
+        return True
+
+    def first_of(size: int) -> bench_module.Bench:
+        return bench(RANGE(2000).filter(check).shuffle(size, seed=1).batch(10), None, elements=1, warm_up=0)
+
+    before = first_of(300)
+    (advice,) = [text for text in before.changes if "wait in its buffer" in text]
+    assert "300 elements wait in its buffer: the first one is delivered after " in advice
+    told = re.search(r"buffer_size=(\d+) would deliver the first one after ([\d.]+) (m?)s", advice)
+    assert told is not None
+    after = first_of(int(told[1]))
+    assert after.first_seconds is not None
+    assert near(float(told[2]) * (1e-3 if told[3] else 1), after.first_seconds)
+    assert not [text for text in after.changes if "wait in its buffer" in text]
+
+
+@pytest.mark.parametrize("memory, much", [(1 << 20, True), (1 << 30, False), (None, False)])
+def test_a_buffer_that_takes_much_of_the_memory_is_told(
+    monkeypatch: pytest.MonkeyPatch, memory: int | None, much: bool
+) -> None:
+    monkeypatch.setattr(bench_module, "memory", lambda: memory)
+    images = RANGE(100).map(lambda x: np.full((32, 32), x, np.float32)).filter(lambda x: True)
+    held = bench(images.shuffle(80).batch(10).prefetch(1), None, warm_up=0).changes
+    assert ("they take about 320 KiB of the 1 MiB of memory" in " ".join(held)) == much
+    by_number = bench(RANGE(100_000).shuffle(90_000), None, warm_up=0).changes
+    assert not [text for text in by_number if "wait in its buffer" in text]
+
+
+@pytest.mark.parametrize("pieces, told", [(1, True), (2, False)])
+def test_files_that_come_in_several_pieces_are_tried(tmp_path: Path, pieces: int, told: bool) -> None:
+    """Of these, another number of pieces is asked for where several files are read at a time."""
+    dataset = di.data.TextLineDataset(lines(tmp_path, 60))
+    assert len(list(dataset)) == 60
+    advice = advice_of_files(dataset.batch(8), waits=True, pieces=pieces)
+    assert "num_parallel_reads=8 reads so many at a time" in advice
+    assert ("times as fast" in advice) == told
+
+
+def test_work_and_waiting_of_many_at_a_time_take_longer_than_either() -> None:
+    """Those that come back together queue for Python; where one of both is much longer, it hides the other."""
+    for waits, works in [(64.0, 0.0), (64.0, 8.0), (64.0, 32.0)]:
+        pace = stats_module._Pace(waits, 0.0, 0.0, waits, CoreUse(works, 9))
+        took = waits / times_of(pace.at_once(0, 8, 0.0))
+        assert max(8.0, works) <= took * 1.02
+        assert took <= (8.0 + works) * 1.02
+    busy = stats_module._Pace(64.0, 0.0, 0.0, 64.0, CoreUse(32.0, 9, 10_000))
+    assert "other programs had the cores" in busy.at_once(0, 8, 0.0)
 
 
 def is_odd(*parts: Any) -> bool:
