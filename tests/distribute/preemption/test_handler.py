@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -120,8 +121,22 @@ def test_a_notice_after_the_last_step_changes_nothing(tmp_path: Any) -> None:
         assert [end[:3] for end in ends] == [("done", expected(), 14)] * 2
 
 
+class StepClock(threading.local):
+    """A clock for each worker, which only its own steps move: what is left of a grace period is a number of steps."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_grace_period_is_used_for_training(tmp_path: Any, workers: int, caplog: Any) -> None:
+def test_a_grace_period_is_used_for_training(
+    tmp_path: Any, workers: int, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = StepClock()
+    monkeypatch.setattr("distinput.distribute.preemption.time", clock)
+    monkeypatch.setattr("distinput.distribute.preemption.perf_counter", clock.monotonic)
     config = TerminationConfig(lambda: False, grace_period=2.0)
 
     def slow(strategy: Any, worker: int) -> Any:
@@ -130,28 +145,29 @@ def test_a_grace_period_is_used_for_training(tmp_path: Any, workers: int, caplog
             value = di.Variable(np.int64(0))
             checkpoint = Checkpoint(value=value, iterator=iterator)
             handler = PreemptionCheckpointHandler(None, checkpoint, tmp_path, config)
-        began, told = time.monotonic(), 0.0
+        told = 0.0
 
         def step(batch: Any) -> None:
             nonlocal told
-            time.sleep(0.01)
+            clock.now += 0.01
             value.assign(value.numpy() + int(strategy.reduce("SUM", batch, axis=0)))
-            if handler.total_run_calls == 5 and worker == 0:
-                told = time.monotonic()
-                handler._notice.arrived()
+            if handler.total_run_calls == 5:
+                told = clock.now
+                if worker == 0:
+                    handler._notice.arrived()
 
         try:
             for batch in iterator:
                 handler.run(step, batch)
         except SystemExit as end:
-            return end.code, time.monotonic() - (told or began), handler.total_run_calls, int(value.numpy())
+            return end.code, clock.now - told, handler.total_run_calls, int(value.numpy())
         return None
 
     with caplog.at_level(logging.WARNING, logger="distinput"):
         ends = on_workers([1] * workers, slow)
     assert [end[0] for end in ends] == [143] * workers
-    assert ends[0][1] < 2.5, "a loaded machine may be late"
-    assert ends[0][2] > 10, "training went on"
+    assert all(1.6 < end[1] <= 2.0 for end in ends), "all of the grace period but what saving needs"
+    assert ends[0][2] > 160, "training went on"
     assert any("training continues for the grace period" in record.message for record in caplog.records)
     who = "worker 0" if workers > 1 else "this process"
     assert any(f"{who} received notice of its end: saved {tmp_path}/ckpt-2" in text for text in caplog.messages)
