@@ -470,7 +470,7 @@ def test_two_consumers_of_one_cluster_die_and_come_back(two: Any, tmp_path: Path
     while running:
         name = next(iter(running))
         process = running.pop(name)
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=300)
         if "done" not in told:
             assert process.returncode == -signal.SIGKILL
             deaths += 1

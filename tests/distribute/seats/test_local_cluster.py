@@ -6,25 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import distinput as di
 from distinput.errors import UnavailableError
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.needs_engine("dask")
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
-    until = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def alive(pid: int) -> bool:
@@ -44,7 +34,7 @@ def test_a_worker_is_started_again_and_a_server_is_not() -> None:
         old, server = cluster.pid("worker-0"), cluster.pid("ps-0")
         os.kill(server, signal.SIGKILL)
         os.kill(old, signal.SIGKILL)
-        assert wait_until(lambda: cluster.pid("worker-0") != old)
+        wait_until(lambda: cluster.pid("worker-0") != old)
         new = cluster.pid("worker-0")
         assert cluster.pid("ps-0") == server
         with pytest.raises(UnavailableError, match="cluster: ps-0 did not start within 6 seconds"):
@@ -83,7 +73,7 @@ def test_processes_end_when_the_coordinator_is_killed() -> None:
         pids = [int(word) for word in coordinator.stdout.readline().split()]
         assert len(pids) == 3
         coordinator.kill()
-    assert wait_until(lambda: not any(map(alive, pids)))
+    wait_until(lambda: not any(map(alive, pids)))
 
 
 def listening(pids: set[int]) -> set[str]:
