@@ -11,14 +11,35 @@ from io import FileIO
 
 import pytest
 
+from distinput.distribute import door
 from distinput.distribute.door import Door, Visitor
 from tests.patience import wait_until
 
-SECONDS = 0.5
+SECONDS = 10.0
+
+
+class Clock:
+    """A clock that goes on when it is told to: who is slow loses no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(door, "time", made)
+    return made
 
 
 @contextlib.contextmanager
-def opened(most: int = 8, seconds: float = SECONDS) -> Iterator[tuple[str, int]]:
+def opened(most: int = 8) -> Iterator[tuple[str, int]]:
     """A door behind which every member hears what it says; the word is "sesame"."""
 
     def serve(visitor: Visitor) -> None:
@@ -36,11 +57,11 @@ def opened(most: int = 8, seconds: float = SECONDS) -> Iterator[tuple[str, int]]
                     visitor.connection.sendall(heard)
 
     server = socket.create_server(("127.0.0.1", 0), backlog=128)
-    door = Door(server, serve, "distinput-door", seconds=seconds, most=most)
+    made = Door(server, serve, "distinput-door", seconds=SECONDS, most=most)
     try:
         yield server.getsockname()
     finally:
-        door.close()
+        made.close()
 
 
 def member(address: tuple[str, int]) -> socket.socket:
@@ -61,14 +82,17 @@ def threads() -> int:
     return sum(thread.name == "distinput-door" for thread in threading.enumerate())
 
 
-def test_those_who_say_nothing_are_sent_away() -> None:
+def test_those_who_say_nothing_are_sent_away(clock: Clock) -> None:
     with opened() as address, member(address) as inside:
         held = [socket.create_connection(address, timeout=60) for _ in range(100)]
+        assert ended(held[-9])  # the eight that came after it take its place
         wait_until(lambda: threads() <= 2 + 8)
+        clock.now += SECONDS - 0.1
         with member(address) as another:
             another.sendall(b"here")
             assert another.recv(100) == b"here"
         assert ended(held[0])
+        clock.now += 1
         assert ended(held[-1])  # after its time
         inside.sendall(b"still")
         assert inside.recv(100) == b"still"  # for as long as it likes
@@ -77,7 +101,7 @@ def test_those_who_say_nothing_are_sent_away() -> None:
     wait_until(lambda: not threads())
 
 
-def test_those_who_say_a_little_again_and_again_are_sent_away() -> None:
+def test_those_who_say_a_little_again_and_again_are_sent_away(clock: Clock) -> None:
     with (
         opened() as address,
         socket.create_connection(address, timeout=60) as slow,
@@ -85,13 +109,15 @@ def test_those_who_say_a_little_again_and_again_are_sent_away() -> None:
     ):
         for _ in range(5):
             slow.sendall(b"s")
-            time.sleep(SECONDS / 3)
+            clock.now += SECONDS / 3
+            with member(address):
+                pass
         assert ended(slow)
 
 
 def test_without_descriptors_a_stranger_makes_room() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with opened(seconds=60) as address:
+    with opened() as address:
         held = [socket.create_connection(address, timeout=60) for _ in range(4)]
         wait_until(lambda: threads() == 5)
         files = []
@@ -112,7 +138,7 @@ def test_without_descriptors_a_stranger_makes_room() -> None:
 
 
 def test_a_closed_door_ends_all_connections() -> None:
-    with opened(seconds=60) as address:
+    with opened() as address:
         inside, stranger = member(address), socket.create_connection(address, timeout=60)
         wait_until(lambda: threads() == 3)
     with inside, stranger:

@@ -123,7 +123,7 @@ def test_input_workers_of_a_machine_are_used_and_others_join_them() -> None:
         assert found
         here = numbers_of(cluster, 2)
         assert "every process of this machine" in line_with(cluster, "open to")
-        with started(["input-worker", found[1], "--wait", "2"]) as further:
+        with started(["input-worker", found[1], "--wait", "6"]) as further:
             assert line_with(further, "1 input worker of") == f"1 input worker of {found[1]}\n"
             others = numbers_of(further, 1)
             listening = wait_for_listeners(others[0])
@@ -134,7 +134,7 @@ def test_input_workers_of_a_machine_are_used_and_others_join_them() -> None:
             assert (cluster.returncode, error) == (0, "")
             _, error = further.communicate(timeout=300)
             assert further.returncode == 1
-            assert f"no Dask scheduler at {found[1]} for 2 seconds" in error
+            assert f"no Dask scheduler at {found[1]} for 6 seconds" in error
     assert not any(map(alive, here + others))
 
 

@@ -212,7 +212,7 @@ def _slow_pid() -> int:
 
 
 def test_a_worker_that_stands_still_is_left_out_until_it_goes_on(running: Running) -> None:
-    with running(workers=2, seconds=1.0) as run:
+    with running(workers=2, seconds=4.0) as run:
         first = [run.coordinator.schedule(_slow_pid) for _ in range(10)]
         time.sleep(0.02)
         began = time.perf_counter()

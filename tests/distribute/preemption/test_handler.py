@@ -4,7 +4,6 @@
 import json
 import logging
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -256,7 +255,7 @@ def test_workers_that_call_it_unequally_often_are_told(tmp_path: Any) -> None:
             handler.run(time.sleep, 0)
         return worker
 
-    first, error = on_workers([1, 1], fewer, timeout=1)
+    first, error = on_workers([1, 1], fewer)
     assert first == 0
     assert isinstance(error, CollectiveError)
 
@@ -298,10 +297,10 @@ def test_a_signal_to_the_whole_group_leaves_the_processes_of_map_to_their_parent
 
 
 _PROGRAM = """
-import json, sys, time
+import json, os, signal, sys, threading, time
 import numpy as np
 import distinput as di
-folder, pause = sys.argv[1], float(sys.argv[2])
+folder, pause, told_after = sys.argv[1], *map(float, sys.argv[2:])
 iterator = iter(di.data.Dataset.range(300).shuffle(50, seed=2).batch(3))
 total = np.zeros(1, np.int64)
 checkpoint = di.train.Checkpoint(total=total, iterator=iterator, seen=[])
@@ -310,7 +309,10 @@ def step(batch):
     time.sleep(pause)
     total[:] = total * 3 + batch.sum()
     checkpoint.seen.extend(batch.tolist())
-print("ready", flush=True)
+if pause:
+    notice = threading.Timer(told_after, os.kill, (os.getpid(), signal.SIGTERM))
+    notice.daemon = True
+    notice.start()
 for batch in iterator:
     handler.run(step, batch)
 print(json.dumps([total.tolist(), checkpoint.seen]))
@@ -323,16 +325,12 @@ def test_a_process_that_gets_sigterm_again_and_again_ends_right(tmp_path: Any) -
     draw = random.Random(int(time.time()))
     codes = []
     for round_ in range(30):
-        words = [sys.executable, "-c", _PROGRAM, str(tmp_path), "0.003" if round_ < 6 else "0"]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            if round_ < 6:
-                time.sleep(draw.uniform(0, 0.08))
-                process.send_signal(signal.SIGTERM)
-            said, errors = process.communicate(timeout=300)
-        codes.append(process.returncode)
-        if process.returncode != 143:
+        pause, told_after = ("0.003", str(draw.uniform(0, 0.08))) if round_ < 6 else ("0", "0")
+        words = [sys.executable, "-c", _PROGRAM, str(tmp_path), pause, told_after]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+        said, errors = done.stdout, done.stderr
+        codes.append(done.returncode)
+        if done.returncode != 143:
             break
         assert "this process received SIGTERM: saved" in errors
     assert codes[-1] == 0, errors
