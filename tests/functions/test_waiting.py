@@ -262,6 +262,28 @@ def test_a_slow_generator_below_prefetch_goes_on(monkeypatch: pytest.MonkeyPatch
     assert _signed(slowly).prefetch(2).to_list() == list(range(60))
 
 
+@pytest.mark.parametrize("work, stuck", [(0.0, [False, False, False, True]), (5.0, [False] * 4)])
+@pytest.mark.parametrize("still", [0.0, 600.0])
+def test_a_process_that_stands_still_does_not_wait_in_vain(
+    work: float, stuck: list[bool], still: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After five seconds of work or none, again and again; in the second ones the whole process is stopped, as by Ctrl-Z."""
+    now = busy = 0.0
+    monkeypatch.setattr(generators, "perf_counter", lambda: now)
+    monkeypatch.setattr(generators, "_busy_seconds", lambda thread, clock: busy)
+    alarm = generators._Alarm([[1]])
+    alarm._elements, alarm._clock = [], 1
+    found = []
+    for look in range(4):
+        now += 5.0
+        if look == 1 and still:
+            now += still
+        else:
+            busy += work
+        found.append(alarm.is_stuck())
+    assert found == stuck
+
+
 @pytest.mark.usefixtures("free_alarm")
 def test_a_generator_that_works_for_long_goes_on() -> None:
     def work() -> None:
