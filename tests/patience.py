@@ -14,3 +14,12 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < until, "it does not come true"
         time.sleep(0.005)
+
+
+class Clock:
+    """A clock in the place of the module `time`, which goes on when it is told to."""
+
+    now, sleep = 0.0, staticmethod(time.sleep)
+
+    def monotonic(self) -> float:
+        return self.now

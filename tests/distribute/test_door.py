@@ -5,7 +5,6 @@ import contextlib
 import resource
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from io import FileIO
 
@@ -13,22 +12,9 @@ import pytest
 
 from distinput.distribute import door
 from distinput.distribute.door import Door, Visitor
-from tests.patience import wait_until
+from tests.patience import Clock, wait_until
 
 SECONDS = 10.0
-
-
-class Clock:
-    """A clock that goes on when it is told to: who is slow loses no time."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import pytest
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files import retries
 from distinput.files.retries import Retries, ShortAnswerError, persistently, transient, what_failed
+from tests.patience import Clock
 
 SOON = Retries(deadline=60, stall=60, first_pause=0.001, longest_pause=0.002)
 
@@ -68,16 +69,6 @@ def test_what_will_not_pass_is_an_error_at_once(error: Exception) -> None:
         persistently(ask, "s3://b/a", SOON)
     assert len(given) == 1
     assert not transient(error)
-
-
-class Clock:
-    """A clock that goes on when it is told to; whoever waits for an answer looks at it often."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture

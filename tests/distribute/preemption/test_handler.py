@@ -21,7 +21,7 @@ from distinput.distribute.experimental import PreemptionCheckpointHandler, Termi
 from distinput.errors import CollectiveError, Mismatch
 from distinput.train import Checkpoint, CheckpointManager
 from tests.distribute.workers import on_workers
-from tests.patience import wait_until
+from tests.patience import Clock, wait_until
 
 Dataset = di.data.Dataset
 NEVER = TerminationConfig(termination_watcher_fn=lambda: False)
@@ -121,13 +121,8 @@ def test_a_notice_after_the_last_step_changes_nothing(tmp_path: Any) -> None:
         assert [end[:3] for end in ends] == [("done", expected(), 14)] * 2
 
 
-class StepClock(threading.local):
-    """A clock for each worker, which only its own steps move: what is left of a grace period is a number of steps."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
+class StepClock(threading.local, Clock):
+    """One for each worker, which only its own steps move: what is left of a grace period is a number of steps."""
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -9,17 +9,7 @@ import pytest
 
 from distinput.distribute.seats import remote_seats
 from distinput.distribute.seats.remote_seats import Pulse
-from tests.patience import wait_until
-
-
-class Clock:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
+from tests.patience import Clock, wait_until
 
 
 def test_who_answers_is_alive_and_who_is_silent_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
