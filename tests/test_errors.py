@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-import time
+import threading
 
 import distinput as di
 from distinput import errors
@@ -22,14 +22,17 @@ def test_errors_of_lost_and_late_workers_are_where_all_errors_are() -> None:
 
 
 def test_they_are_what_is_raised() -> None:
+    told = threading.Event()
+
     def body(strategy: object, worker: int) -> str:
         group = strategy._replicas.peers.group  # type: ignore[attr-defined]
         if worker == 0:
             try:
                 group.all_gather([1], timeout=0.2)
             except di.errors.CollectiveTimeout as error:
+                told.set()
                 return f"late: {error.ranks}"
-        time.sleep(0.5)
+        told.wait(60)
         return "came late"
 
     assert on_workers([1, 1], body) == ["late: (1,)", "came late"]

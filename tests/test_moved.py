@@ -49,7 +49,7 @@ def test_one_import_warns_once_where_it_stands() -> None:
         "assert optional is sys.modules['distinput.data.iterator']\n"
         "print([(one.category.__name__, one.filename) for one in caught])"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert run.stdout.strip() == "[('DeprecationWarning', '<string>')]"
 
 

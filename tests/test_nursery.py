@@ -26,7 +26,7 @@ def told(words: list[str], folder: Path) -> tuple[str, str, int]:
     environment = {**os.environ, "MINE": "set", "PYTHONWARNINGS": "error::DeprecationWarning"}
     command = [sys.executable, "-W", "ignore::UserWarning", *words]
     done = subprocess.run(
-        command, input="in", cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, input="in", cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     return done.stdout, done.stderr, done.returncode
 
@@ -67,7 +67,7 @@ def test_what_is_written_comes_at_once_where_it_is_asked_for(unbuffered: str) ->
     code = "import os; print('text', end=''); os._exit(0)"
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout == ("text" if unbuffered else "")
 
@@ -76,16 +76,16 @@ def test_a_file_left_open_is_told_at_its_end(tmp_path: Path) -> None:
     FORKED.on = True
     code = f"file = open({str(tmp_path / 'open')!r}, 'w')"
     command = [sys.executable, "-W", "always", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert "ResourceWarning: unclosed file" in done.stderr
 
 
 def test_it_is_a_fork() -> None:
     FORKED.on = True
     code = "import sys; print('distinput' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "True\n"
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "False\n", "with a flag it is none"
 
 
@@ -108,7 +108,7 @@ def test_a_cluster_that_was_here_hinders_no_fork() -> None:
 @pytest.mark.fresh_process
 def test_who_says_so_has_a_new_process() -> None:
     code = "import sys; print('distinput' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "False\n"
 
 
@@ -119,10 +119,10 @@ def test_the_end_of_a_fork_is_told() -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.05)
         process.terminate()
-        assert process.wait(30) == -signal.SIGTERM
+        assert process.wait(60) == -signal.SIGTERM
         assert process.poll() == -signal.SIGTERM
     with subprocess.Popen([sys.executable, "-c", "1 / 0"], stderr=subprocess.PIPE, text=True) as process:
-        assert "ZeroDivisionError" in process.communicate(timeout=30)[1]
+        assert "ZeroDivisionError" in process.communicate(timeout=300)[1]
     assert process.returncode == 1
 
 
@@ -131,7 +131,7 @@ def test_files_are_handed_on_under_their_numbers() -> None:
     reads, writes = os.pipe()
     code = f"import os; os.write({writes}, str(os.getsid(0) == os.getpid()).encode())"
     with subprocess.Popen([sys.executable, "-c", code], pass_fds=[writes], start_new_session=True) as process:
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     os.close(writes)
     assert os.read(reads, 10) == b"True"
     os.close(reads)

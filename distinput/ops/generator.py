@@ -286,6 +286,9 @@ _WAITS_SECONDS = 0.02
 _STUCK_SECONDS = 20.0
 """A generator that waits for so long while elements are held back probably waits for what the loop does with them."""
 
+_LOOKS = 4
+"""In this time. At the first one nobody knows yet what the generator does; one or two are spoilt if the process stood still."""
+
 
 _PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
 """Between two of their items no function runs that could change one."""
@@ -556,12 +559,12 @@ class _Alarm:
         self._holding = holding
         self._elements: list[Any] | None = None
         self._began, self._busy = 0.0, -1.0  # not looked at yet
-        self._seen = self._thread = 0
+        self._seen = self._thread = self._idle = 0
         self._clock: int | None = None  # of the thread that the generator runs on, if others have to look
 
     def set(self, elements: list[Any]) -> None:
         """Ring when a wait is too long; `elements` are those that the loop has not got."""
-        self._clock, self._seen, self._thread = None, 0, threading.get_native_id()
+        self._clock, self._seen, self._idle, self._thread = None, 0, 0, threading.get_native_id()
         self._elements, self._began, self._busy = elements, perf_counter(), -1.0
         if threading.get_ident() != threading.main_thread().ident:
             self._clock = None if _thread_clock is None else _thread_clock(threading.get_ident())
@@ -571,7 +574,7 @@ class _Alarm:
             and not any(signal.getitimer(signal.ITIMER_REAL))
         ):
             signal.signal(signal.SIGALRM, self._ring)
-            signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS / 2, _STUCK_SECONDS / 2)
+            signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS / _LOOKS, _STUCK_SECONDS / _LOOKS)
 
     def is_stuck(self) -> bool:
         """Whether it has waited in vain for too long on a thread that nobody can interrupt; for other threads."""
@@ -579,10 +582,11 @@ class _Alarm:
         if elements is None or clock is None or not (elements or any(self._holding)):
             return False
         now = perf_counter()
-        if len(elements) == self._seen and now - self._began < _STUCK_SECONDS / 2:
+        if len(elements) == self._seen and now - self._began < _STUCK_SECONDS / _LOOKS:
             return False
-        seen, self._seen = self._seen, len(elements)
-        return not self._is_busy(clock) and len(elements) == seen
+        if len(elements) != self._seen:
+            self._seen, self._busy = len(elements), -1.0
+        return self._is_idle(clock)
 
     def clear(self) -> None:
         """Ring no more."""
@@ -598,14 +602,15 @@ class _Alarm:
             frame = frame.f_back
         if frame is None:  # an interrupt came between the pull and `clear`
             self.clear()
-        if not self._is_busy(None) and (self._elements or any(self._holding)):
+        if self._is_idle(None) and (self._elements or any(self._holding)):
             raise _StuckError
 
-    def _is_busy(self, clock: int | None) -> bool:
-        """Whether the thread had work since somebody looked last; nobody knows at the first look."""
+    def _is_idle(self, clock: int | None) -> bool:
+        """Whether the thread had no work at one look after the other; nobody knows at the first one."""
         before, self._busy = self._busy, _busy_seconds(self._thread, clock)
         waited, self._began = perf_counter() - self._began, perf_counter()
-        return before < 0 or self._busy - before >= waited / 10
+        self._idle = self._idle + 1 if before >= 0 and self._busy - before < waited / 10 else 0
+        return self._idle >= _LOOKS - 1
 
 
 def _pulled(

@@ -20,7 +20,7 @@ LINES = "".join(f"{n}\n" for n in range(100_000)).encode()
 
 def piped(content: bytes, *words: str) -> tuple[int, str]:
     """Status and output of a command with standard input."""
-    done = subprocess.run([*RUN, *words], input=content, capture_output=True, timeout=120, check=False)
+    done = subprocess.run([*RUN, *words], input=content, capture_output=True, timeout=300, check=False)
     return done.returncode, done.stdout.decode() + done.stderr.decode()
 
 
@@ -40,7 +40,7 @@ def test_what_comes_may_be_compressed() -> None:
 def test_what_a_shell_puts_in_the_place_of_a_command(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"id": 1}\n{"id": 2}\n')
     shell = f"{sys.executable} -m distinput count <(cat {tmp_path}/a.jsonl) {tmp_path}/a.jsonl --json"
-    done = subprocess.run(["bash", "-c", shell], capture_output=True, timeout=120, check=True)
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, timeout=300, check=True)
     assert json.loads(done.stdout)["records"] == 4
 
 
@@ -84,7 +84,7 @@ for made in (lambda: di.data.CsvDataset("/dev/stdin"), lambda: di.data.JsonLines
     except di.errors.FailedPreconditionError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], input=b"a\n1\n", capture_output=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], input=b"a\n1\n", capture_output=True, timeout=300, check=True)
     assert done.stdout.count(b"is a pipe, which can be read once") == 2
 
 

@@ -24,7 +24,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 def imported() -> frozenset[str]:
     """The top-level packages that a small program with a strategy and the module of the MPI engine has loaded."""
     run = subprocess.run(
-        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, timeout=60, check=True,
+        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, timeout=300, check=True,
         cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert run.stderr == ""

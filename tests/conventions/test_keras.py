@@ -36,6 +36,6 @@ def test_a_dataset_is_a_pydataset_whose_mask_is_the_sample_weight() -> None:
         pytest.skip("keras or jax is not installed")
     environ = {**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT, env=environ
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT, env=environ
     )
     assert run.stdout.endswith("ok\n"), run.stderr

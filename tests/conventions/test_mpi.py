@@ -58,5 +58,5 @@ def test_a_communicator_is_passed_in(tmp_path: Path) -> None:
     )
     command = [*mpiexec(), "-n", "2", sys.executable, str(program)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT, env=environ)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT, env=environ)
     assert run.stdout == "[1, 0]\n", run.stderr

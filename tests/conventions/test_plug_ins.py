@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 def in_new_process(program: str, *, path: Path) -> subprocess.CompletedProcess[str]:
     code = f"import sys; sys.path.insert(0, {str(path)!r})\n{program}"
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
     )
 
 

@@ -28,7 +28,6 @@ def ray() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(200)
 @pytest.mark.filterwarnings("ignore")
 def test_rank_and_world_size_are_those_of_ray_train(ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray.train
@@ -43,7 +42,6 @@ def test_rank_and_world_size_are_those_of_ray_train(ray: Any, monkeypatch: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(200)
 @pytest.mark.filterwarnings("ignore")
 def test_the_shard_of_a_worker_and_whole_datasets_are_read_by_arrow_blocks(ray: Any) -> None:
     import pyarrow as pa
@@ -57,7 +55,6 @@ def test_the_shard_of_a_worker_and_whole_datasets_are_read_by_arrow_blocks(ray: 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(200)
 @pytest.mark.filterwarnings("ignore")
 def test_a_data_config_keeps_ray_from_dropping_rows(ray: Any) -> None:
     import ray.train

@@ -69,7 +69,11 @@ def site(tmp_path: Path) -> Path:
 def said(site: Path, program: str) -> list[str]:
     head = f"import sys; sys.path.insert(0, {str(site)!r}); import distinput as di; Dataset = di.data.Dataset\n"
     run = subprocess.run(
-        [sys.executable, "-c", head + textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", head + textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()

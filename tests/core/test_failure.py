@@ -238,7 +238,7 @@ except OSError as error:
 @pytest.mark.parametrize("way", ["interleave", "zip", "write", "iterators"])
 def test_a_process_without_descriptors_says_the_cure(way: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", OUT_OF_FILES, str(tmp_path), way]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     assert found.startswith(f"{errno.EMFILE}\n"), found
     assert "as many files and connections open as it may" in found
     assert "ulimit -n 65536" in found

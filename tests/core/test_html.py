@@ -21,5 +21,5 @@ def test_a_pass_does_not_load_it() -> None:
     program = (
         "import sys, distinput as di; list(di.data.Dataset.range(3)); print([m for m in sys.modules if 'reports' in m])"
     )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=300)
     assert done.stdout == "[]\n"

@@ -90,7 +90,7 @@ def test_memory_of_a_process_that_ended_is_not_seen() -> None:
         "sys.stdout.buffer.write(pickle.dumps(lent))"
     )
     news = pickle.loads(
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=100).stdout
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=300).stdout
     )
     with pytest.raises(UnseenError):
         Borrower(4).taken(news)

@@ -40,7 +40,7 @@ def answer(order: Any) -> Any:
     return order
 
 
-def is_gone(pid: int, seconds: float = 10.0) -> bool:
+def is_gone(pid: int, seconds: float = 60.0) -> bool:
     """Whether a process has ended, or does within this time; one that nobody has waited for yet has."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -223,7 +223,7 @@ GUARDED = SCRIPT + "\nif __name__ == '__main__':\n    run()\n"
 def ran(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(text)
     return subprocess.run(
-        [sys.executable, "script.py", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "script.py", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
 
 

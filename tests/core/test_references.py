@@ -91,5 +91,5 @@ assert len(here._mine) == 1  # the receiver holds copies, so the same segment is
 
 @pytest.mark.fresh_process
 def test_without_the_lock_nothing_is_used_again_and_all_comes_out_right() -> None:
-    done = subprocess.run([sys.executable, "-c", FREE_THREADED], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FREE_THREADED], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -212,7 +212,7 @@ def test_closing_cancels_and_waits() -> None:
     run, cancelled = Run(), threading.Event()
 
     def work() -> None:
-        if run.cancelled.wait(10):
+        if run.cancelled.wait(60):
             cancelled.set()
 
     with run.pool(1) as pool:

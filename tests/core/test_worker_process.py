@@ -23,13 +23,13 @@ def parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[SegmentConnection]:
     monkeypatch.setattr(processes.signal, "signal", lambda *_: None)  # only the main thread may set it
     monkeypatch.setattr(sys, "path", list(sys.path))
     ours, theirs = socket.socketpair()
-    ours.settimeout(30)
+    ours.settimeout(60)
     thread = threading.Thread(target=processes.main, args=(theirs.detach(),), daemon=True)
     thread.start()
     channel = SegmentConnection(ours)
     yield channel
     channel.close()
-    thread.join(30)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -32,7 +32,7 @@ def test_a_replica_that_is_early_waits() -> None:
     waiting.start()
     assert waiting.is_alive()
     creations.add(["k"], "a")
-    waiting.join(10)
+    waiting.join(60)
     assert found == ["a"]
 
 
@@ -44,5 +44,5 @@ def test_a_replica_that_waits_sees_that_replica_0_stops() -> None:
     waiting.start()
     stopped.set()
     creations.wake()
-    waiting.join(10)
+    waiting.join(60)
     assert found == [None]

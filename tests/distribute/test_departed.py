@@ -26,7 +26,7 @@ def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_slow")
 def test_its_share_is_waited_for() -> None:
-    here, other = open_groups(2, timeout=5.0)
+    here, other = open_groups(2, timeout=60)
     other.agree([1])
     other.close()
     assert here.agree([1]).result() == [2]
@@ -34,7 +34,7 @@ def test_its_share_is_waited_for() -> None:
 
 @pytest.mark.usefixtures("_slow")
 def test_what_it_did_not_take_part_in_fails_at_once() -> None:
-    here, other = open_groups(2, timeout=5.0)
+    here, other = open_groups(2, timeout=60)
     first, second = here.agree([1]), here.agree([1])
     other.agree([1])
     other.close()

@@ -141,12 +141,12 @@ def counted_arithmetic(backend: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         (element,) = strategy.experimental_distribute_dataset(rows, options)
         large = put_on(strategy, LARGE)
         for begin in (False, True):
-            if meeting.wait(30.0) == 0 and begin:
+            if meeting.wait(60) == 0 and begin:
                 counted.append(COUNTERS[backend](monkeypatch))
-            meeting.wait(30.0)
+            meeting.wait(60)
             training(strategy, element)
             strategy.reduce("SUM", large, axis=None)
-        meeting.wait(30.0)
+        meeting.wait(60)
         return counted[0].out, counted[0].back
 
     return body

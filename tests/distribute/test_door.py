@@ -5,19 +5,27 @@ import contextlib
 import resource
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import FileIO
 
 import pytest
 
+from distinput.distribute import door
 from distinput.distribute.door import Door, Visitor
+from tests.patience import Clock, wait_until
 
-SECONDS = 0.5
+SECONDS = 10.0
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(door, "time", made)
+    return made
 
 
 @contextlib.contextmanager
-def opened(most: int = 8, seconds: float = SECONDS) -> Iterator[tuple[str, int]]:
+def opened(most: int = 8) -> Iterator[tuple[str, int]]:
     """A door behind which every member hears what it says; the word is "sesame"."""
 
     def serve(visitor: Visitor) -> None:
@@ -35,15 +43,15 @@ def opened(most: int = 8, seconds: float = SECONDS) -> Iterator[tuple[str, int]]
                     visitor.connection.sendall(heard)
 
     server = socket.create_server(("127.0.0.1", 0), backlog=128)
-    door = Door(server, serve, "distinput-door", seconds=seconds, most=most)
+    made = Door(server, serve, "distinput-door", seconds=SECONDS, most=most)
     try:
         yield server.getsockname()
     finally:
-        door.close()
+        made.close()
 
 
 def member(address: tuple[str, int]) -> socket.socket:
-    connection = socket.create_connection(address, timeout=20)
+    connection = socket.create_connection(address, timeout=60)
     connection.sendall(b"sesame")
     assert connection.recv(7, socket.MSG_WAITALL) == b"welcome"
     return connection
@@ -60,46 +68,44 @@ def threads() -> int:
     return sum(thread.name == "distinput-door" for thread in threading.enumerate())
 
 
-def soon(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def test_those_who_say_nothing_are_sent_away() -> None:
+def test_those_who_say_nothing_are_sent_away(clock: Clock) -> None:
     with opened() as address, member(address) as inside:
-        held = [socket.create_connection(address, timeout=20) for _ in range(100)]
-        soon(lambda: threads() <= 2 + 8)
+        held = [socket.create_connection(address, timeout=60) for _ in range(100)]
+        assert ended(held[-9])  # the eight that came after it take its place
+        wait_until(lambda: threads() <= 2 + 8)
+        clock.now += SECONDS - 0.1
         with member(address) as another:
             another.sendall(b"here")
             assert another.recv(100) == b"here"
         assert ended(held[0])
+        clock.now += 1
         assert ended(held[-1])  # after its time
         inside.sendall(b"still")
         assert inside.recv(100) == b"still"  # for as long as it likes
         for each in held:
             each.close()
-    soon(lambda: not threads())
+    wait_until(lambda: not threads())
 
 
-def test_those_who_say_a_little_again_and_again_are_sent_away() -> None:
+def test_those_who_say_a_little_again_and_again_are_sent_away(clock: Clock) -> None:
     with (
         opened() as address,
-        socket.create_connection(address, timeout=20) as slow,
+        socket.create_connection(address, timeout=60) as slow,
         contextlib.suppress(ConnectionError),
     ):
         for _ in range(5):
             slow.sendall(b"s")
-            time.sleep(SECONDS / 3)
+            clock.now += SECONDS / 3
+            with member(address):
+                pass
         assert ended(slow)
 
 
 def test_without_descriptors_a_stranger_makes_room() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with opened(seconds=60) as address:
-        held = [socket.create_connection(address, timeout=20) for _ in range(4)]
-        soon(lambda: threads() == 5)
+    with opened() as address:
+        held = [socket.create_connection(address, timeout=60) for _ in range(4)]
+        wait_until(lambda: threads() == 5)
         files = []
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
         try:
@@ -107,7 +113,7 @@ def test_without_descriptors_a_stranger_makes_room() -> None:
             with contextlib.suppress(OSError):
                 while True:
                     files.append(FileIO("/dev/null"))
-            caller.settimeout(20)
+            caller.settimeout(60)
             caller.connect(address)
             caller.sendall(b"sesame")
             assert caller.recv(7, socket.MSG_WAITALL) == b"welcome"
@@ -118,12 +124,12 @@ def test_without_descriptors_a_stranger_makes_room() -> None:
 
 
 def test_a_closed_door_ends_all_connections() -> None:
-    with opened(seconds=60) as address:
-        inside, stranger = member(address), socket.create_connection(address, timeout=20)
-        soon(lambda: threads() == 3)
+    with opened() as address:
+        inside, stranger = member(address), socket.create_connection(address, timeout=60)
+        wait_until(lambda: threads() == 3)
     with inside, stranger:
         assert ended(inside)
         assert ended(stranger)
-    soon(lambda: not threads())
+    wait_until(lambda: not threads())
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, timeout=5)
+        socket.create_connection(address, timeout=60)

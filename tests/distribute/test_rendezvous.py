@@ -27,7 +27,7 @@ def on_replicas(count: int, body: Callable[[Rendezvous, int], Any]) -> tuple[Ren
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads), "a replica hangs"
     return meeting, results
 

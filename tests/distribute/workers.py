@@ -15,7 +15,7 @@ Body = Callable[[MultiWorkerMirroredStrategy, int], Any]
 def on_workers(
     replicas: Sequence[int],
     body: Callable[[MultiWorkerMirroredStrategy, int], Any],
-    timeout: float = 5.0,
+    timeout: float = 60.0,
     backend: str = "threads",
 ) -> list[Any]:
     """What `body(strategy, worker)` returned or raised on each worker; worker w has `replicas[w]` replicas."""

@@ -138,7 +138,6 @@ def site(script: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # it builds the site, by processes that share their cores
 def test_the_site(site: Path, script: ModuleType) -> None:
     """One test for all that is said of the built site, so that it is built once."""
     assert len([*site.rglob("*.html")]) > len([*DOCS.rglob("*.md")])

@@ -34,7 +34,7 @@ def started(name: str, *arguments: Any, **environment: str) -> "subprocess.Popen
 
 
 def output(process: "subprocess.Popen[str]") -> str:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out
 
@@ -135,7 +135,7 @@ def test_workers_and_servers_of_a_dask_cluster_learn_as_well(learned: tuple[floa
         assert accuracy(text) == pytest.approx(learned[0], abs=2)
     finally:
         cluster.send_signal(signal.SIGINT)
-        cluster.communicate(timeout=30)
+        cluster.communicate(timeout=300)
 
 
 @pytest.mark.parametrize("name", ["one_device", "mirrored"])

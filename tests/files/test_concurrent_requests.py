@@ -22,7 +22,7 @@ def test_local_files_are_asked_when_the_answer_is_wanted() -> None:
 
 
 def test_remote_files_are_asked_at_the_same_time_and_answer_in_order() -> None:
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
 
     def ask(path: str) -> str:
         together.wait()

@@ -21,6 +21,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files import local_cache as module
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 from distinput.testing.range_server import RangeServer
+from tests.patience import wait_until
 
 DATA = os.urandom(3 * BLOCK_BYTES + 1000)
 BIG = 1 << 30
@@ -122,7 +123,7 @@ def test_a_second_pass_asks_the_server_for_no_bytes(on: Path, tmp_path: Path) ->
 
 def test_processes_that_are_started_use_it_too(on: Path) -> None:
     program = "import distinput.files.local_cache as c; print(c.local_cache()._folder)"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert ran.stdout.strip() == str(on)
 
 
@@ -148,9 +149,7 @@ def test_processes_that_are_killed_leave_nothing_that_is_wrong(tmp_path: Path) -
         for writer in writers:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"begun\n"
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("*/[0-9]*")) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: list(tmp_path.glob("*/[0-9]*")))
         for writer in writers:
             writer.send_signal(signal.SIGKILL)
             writer.communicate()

@@ -51,7 +51,7 @@ class Shell:
             cwd=self.folder,
             # Nothing is compiled: on a machine without compiled kernels that would be most of the hour.
             env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200", "DISTINPUT_KERNELS": "reference"},
-            timeout=110,
+            timeout=300,
         )
         assert done.returncode == status, f"distinput {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
         return Said(done.stdout, done.stderr)

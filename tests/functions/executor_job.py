@@ -132,7 +132,7 @@ def abandoned(executor: Any) -> dict[str, int]:
     with iter(di.data.Dataset.range(500).map(slow, executor=watched, output_signature=INT64)) as elements:
         for _ in range(3):
             next(elements)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (running := sum(not each.done() for each in watched.futures)) and time.monotonic() < deadline:
         time.sleep(0.02)  # `wait` would not return for a future that was cancelled before Ray looked at it
     return {"sent": len(watched.futures), "running": running}

@@ -67,7 +67,7 @@ def load_elsewhere() -> Loaded:
     import json
     import subprocess
 
-    run = subprocess.run([sys.executable, __file__, "--json"], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, __file__, "--json"], capture_output=True, text=True, check=True, timeout=300)
     loaded: Loaded = json.loads(run.stdout)
     return loaded
 

@@ -25,7 +25,7 @@ def loops(backend: str) -> dict[str, Any]:
     found = subprocess.run(
         [sys.executable, "-m", "tests.interop.keras_loops"],
         env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": DEVICES},
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     answers: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])

@@ -15,6 +15,6 @@ from tests.engines.processes import ROOT
 def test_a_backend_that_is_missing_is_said() -> None:
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     words = [sys.executable, "-c", "import distinput\ndistinput.interop.keras"]
-    found = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    found = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert "EngineMissing: interop.keras: needs Keras and a backend for it, which cannot be imported" in found.stderr
     assert "set KERAS_BACKEND to 'jax' or 'torch'" in found.stderr

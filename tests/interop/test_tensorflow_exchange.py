@@ -51,7 +51,7 @@ def answers(request: pytest.FixtureRequest) -> dict[str, Any]:
         pytest.skip("TensorFlow is not installed: make peers")
     command = [sys.executable, "-m", "tests.interop.tensorflow_exchange"]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=100
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr[-3000:]
     told_by_it: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

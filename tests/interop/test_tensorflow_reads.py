@@ -47,7 +47,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     di.data.Dataset.from_tensor_slices(rows).write(str(folder / "written"), "tfrecord", shards=3)
     command = [sys.executable, "-m", "tests.interop.tensorflow_reads", str(folder)]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=100
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr[-3000:]
     told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

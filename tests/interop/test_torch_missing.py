@@ -20,5 +20,5 @@ except di.errors.EngineMissing as error:
 
 @pytest.mark.fresh_process
 def test_what_is_missing_is_said_with_the_cure() -> None:
-    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "interop.torch: PyTorch is not installed; `pip install 'distinput[torch]'`\n", done.stderr

@@ -8,7 +8,7 @@ from distinput.kernels.kernel import Flag
 
 def test_who_waits_is_woken() -> None:
     flag, seen = Flag(), list[bool]()
-    threads = [threading.Thread(target=lambda: seen.append(flag.wait(10))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: seen.append(flag.wait(60))) for _ in range(3)]
     for thread in threads:
         thread.start()
     flag.set()

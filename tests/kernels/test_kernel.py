@@ -36,7 +36,7 @@ def python(code: str, folder: Path | str, **environment: str) -> str:
     """What a fresh interpreter prints; it must end well and quietly."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder)} | environment
     command = [sys.executable, "-X", "faulthandler", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     return done.stdout

@@ -759,7 +759,7 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_compiled_does_what_the_reference_does(name: str) -> None:
-    check(name, KERNELS[name].compiled(timeout=100), MANY if name in WITH_STATUS else cases(40, MANY))
+    check(name, KERNELS[name].compiled(timeout=300), MANY if name in WITH_STATUS else cases(40, MANY))
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from distinput.kernels import random_orders
 
 KEYS = st.integers(0, 2**64 - 1)
-permute = random_orders.permute.compiled(timeout=100)
-slots_at = random_orders.slots_at.compiled(timeout=100)
+permute = random_orders.permute.compiled(timeout=300)
+slots_at = random_orders.slots_at.compiled(timeout=300)
 
 
 def replay(key: int, buffer: int, total: int) -> tuple[np.ndarray, list[np.ndarray]]:

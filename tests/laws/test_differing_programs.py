@@ -105,7 +105,7 @@ def outcomes(sequences: Sequence[Sequence[Step]]) -> list[tuple[dict[Step, Any],
                 found[worker] = (found[worker][0], error)
                 raise
 
-    on_workers([2] * len(sequences), body, timeout=20.0)
+    on_workers([2] * len(sequences), body, timeout=60)
     return found
 
 

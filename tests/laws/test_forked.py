@@ -101,7 +101,6 @@ os._exit(0)
 """
 
 
-@pytest.mark.timeout(240)
 def test_children_of_threads_that_run_pipelines_run_them_too(tmp_path: Path) -> None:
     records = tmp_path / "x.tfrecord"
     with di.io.TFRecordWriter(str(records)) as writer:

@@ -59,7 +59,7 @@ def test_a_state_goes_on_in_a_new_process(name: str) -> None:
         input=json.dumps(states),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=True,
     )
     rests = [json.loads(line) for line in done.stdout.splitlines()]

@@ -176,7 +176,7 @@ def test_all_datasets_of_the_cycle_are_opened_at_once() -> None:
 
     def waits(x: int) -> di.data.Dataset:
         return Dataset.from_tensors(x).map(
-            lambda y: together.wait(20) * 0 + y, output_signature=di.TensorSpec([], "int64")
+            lambda y: together.wait(60) * 0 + y, output_signature=di.TensorSpec([], "int64")
         )
 
     assert RANGE(6).interleave(waits, 3, num_parallel_calls=3).to_list() == list(range(6))  # successors also

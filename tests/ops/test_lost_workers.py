@@ -140,7 +140,7 @@ def test_a_worker_that_stands_still_delays_and_loses_nothing(two: Any) -> None:
 
 
 def test_a_worker_that_stands_still_for_good_is_replaced() -> None:
-    with cluster(2, worker_timeout_seconds=cases(1, 5)) as made:
+    with cluster(2, worker_timeout_seconds=cases(3, 5)) as made:
 
         def stop(seen: int) -> None:
             if seen == 200:
@@ -177,7 +177,7 @@ def test_a_scheduler_that_stays_away_is_an_error_and_the_state_goes_on_elsewhere
     address = f"tcp://127.0.0.1:{port}"
     seen: list[int] = []
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": f"{cases(2, 30)}s"}),
+        dask.config.set({"distributed.comm.timeouts.connect": f"{cases(5, 30)}s"}),
         scheduler(port) as process,
         started("distinput", "input-worker", address),
     ):
@@ -470,7 +470,7 @@ def test_two_consumers_of_one_cluster_die_and_come_back(two: Any, tmp_path: Path
     while running:
         name = next(iter(running))
         process = running.pop(name)
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=300)
         if "done" not in told:
             assert process.returncode == -signal.SIGKILL
             deaths += 1

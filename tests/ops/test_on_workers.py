@@ -102,7 +102,6 @@ def check_states(alone: di.data.Dataset[Any], served: di.data.Dataset[Any], most
             assert difference(found, expected) is None, (position, there, state)
 
 
-@pytest.mark.timeout(cases(120, 1800))
 @settings(max_examples=cases(7, 500), deadline=None)
 @given(pipelines(most_ops=4))
 def test_random_pipelines_go_on_with_and_without_it_at_every_place(pipeline: Pipeline) -> None:
@@ -115,7 +114,6 @@ def test_random_pipelines_go_on_with_and_without_it_at_every_place(pipeline: Pip
         check_states(replace(pipeline).build(), replace(pipeline, recipe=recipe).build())
 
 
-@pytest.mark.timeout(cases(120, 1800))
 @settings(max_examples=cases(8, 300), deadline=None)
 @given(pipelines(most_ops=4), sampled_from([{"target_workers": "AUTO"}, {"shared_bytes": 1 << 20}]))
 def test_random_pipelines_are_the_same_where_results_are_shared_or_made_here(

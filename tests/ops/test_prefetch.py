@@ -12,6 +12,7 @@ from distinput.run.run import Run
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.block_sizes import small_blocks
 from tests.ops.iterating import Pairs, until_error
+from tests.patience import wait_until
 
 RANGE = di.data.Dataset.range
 
@@ -34,17 +35,14 @@ def test_elements_are_made_before_they_are_asked_for() -> None:
     dataset = RANGE(10).map(note, output_signature=di.TensorSpec([], "int64")).prefetch(8)
     with iter(dataset) as it:
         next(it)
-        assert made.wait(10)
+        assert made.wait(60)
 
 
 def test_the_thread_ends_with_the_iterator() -> None:
     before = threading.active_count()
     with iter(RANGE(100_000).map(lambda x: x).prefetch(2)) as it:
         next(it)
-    deadline = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    wait_until(lambda: threading.active_count() <= before)
 
 
 def test_an_error_comes_in_its_turn() -> None:

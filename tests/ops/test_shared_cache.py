@@ -131,7 +131,7 @@ def test_jobs_in_two_processes_share_a_cache(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=300,
         ).stdout
         for _ in range(2)
     ]

@@ -43,7 +43,6 @@ def steps(folder: Path, ranks: int) -> list[int]:
     return [len(epoch["load"]["block1"]) for rank in told for epoch in map(rank.get, map(str, range(1, EPOCHS + 1)))]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("workload, records", [("unet3d_a100", 1), ("resnet50_a100", RECORDS)])
 def test_epochs_of_small_files(tmp_path: Path, workload: str, records: int, ranks: int) -> None:

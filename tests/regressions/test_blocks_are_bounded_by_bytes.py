@@ -91,7 +91,7 @@ def test_records_of_three_megabytes_take_the_memory_of_a_few(tmp_path: Path) -> 
             [sys.executable, "-c", PROGRAM, str(folder), str(count)],
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=300,
             check=False,
         )
         assert run.returncode == 0, run.stderr

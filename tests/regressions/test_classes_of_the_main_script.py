@@ -109,7 +109,7 @@ def test_classes_of_the_main_script_travel_everywhere(way: str, tmp_path: Path) 
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [sys.executable, "-W", "ignore::DeprecationWarning", str(script), way]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.stdout, done.returncode) == ("all of it\n", 0), done.stderr
 
 
@@ -143,5 +143,5 @@ if __name__ == "__main__":
     workers.close()
 """
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "True\n3\n", done.stderr

@@ -169,7 +169,7 @@ def test_many_files_are_asked_at_a_time(root: str, monkeypatch: pytest.MonkeyPat
     for path in paths:
         with fsspec.open(path, "wb") as file:
             np.save(file, np.arange(3))
-    together = Barrier(len(paths), timeout=30)
+    together = Barrier(len(paths), timeout=60)
     rows = Npy.rows
 
     def waiting(self: Npy, path: str) -> int | None:

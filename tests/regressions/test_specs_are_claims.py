@@ -291,7 +291,7 @@ def test_a_function_may_wait_for_a_thread_that_asks_for_another_spec() -> None:
         found: list[Any] = []
         thread = threading.Thread(target=lambda: found.append(other.element_spec))
         thread.start()
-        thread.join(20)
+        thread.join(60)
         return x + len(found)
 
     ds = RANGE(3).map(function)

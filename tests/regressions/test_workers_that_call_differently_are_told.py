@@ -197,7 +197,7 @@ def test_workers_with_programs_of_their_own() -> None:
                 return strategy.reduce("SUM", value(), axis=None)
             return strategy.reduce("SUM", value(), axis=None)
 
-    groups = open_groups(2, timeout=5.0)
+    groups = open_groups(2, timeout=60)
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(body, groups, range(2))) == [2.0, 2.0]
 

@@ -54,6 +54,6 @@ def test_the_example_of_the_page() -> None:
         )
         for index in range(2)
     ]
-    said = [worker.communicate(timeout=120)[0] for worker in workers]
+    said = [worker.communicate(timeout=300)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0]
     assert said == ["worker 0 2\n", "worker 1 2\n"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as tf
+from tests.patience import wait_until
 
 d = tf.distribute
 TWO = ["GPU:0", "GPU:1"]
@@ -419,10 +420,8 @@ def test_steps_are_read_ahead() -> None:
     iterator = iter(mirrored().experimental_distribute_dataset(tf.data.Dataset.range(40).map(slow).batch(2)))
     next(iterator)
     next(iterator)
-    asked_for, end = len(made), time.monotonic() + 20
-    while len(made) == asked_for and time.monotonic() < end:
-        time.sleep(0.01)
-    assert len(made) > asked_for
+    asked_for = len(made)
+    wait_until(lambda: len(made) > asked_for)
 
 
 def test_outputs_are_sorted_by_an_index_in_every_element() -> None:

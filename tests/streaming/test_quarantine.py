@@ -77,5 +77,5 @@ for row in range(200):
 def test_several_processes_write_at_the_same_time(tmp_path: Path) -> None:
     file = tmp_path / "bad.jsonl"
     workers = [subprocess.Popen([sys.executable, "-c", WRITER, str(file)]) for _ in range(3)]
-    assert [worker.wait(timeout=120) for worker in workers] == [0, 0, 0]
+    assert [worker.wait(timeout=300) for worker in workers] == [0, 0, 0]
     assert sorted(line["row"] for line in lines(file)) == list(range(200))  # type: ignore[type-var]

@@ -60,14 +60,12 @@ def errors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.stem)
 def test_right_programs_are_accepted(errors: Errors, program: Path) -> None:
     assert errors.get(program.name, {}) == {}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", WRONG, ids=lambda program: program.stem)
 def test_each_wrong_line_is_refused(errors: Errors, program: Path) -> None:
     lines = dict(enumerate(program.read_text(encoding="utf-8").splitlines(), 1))

@@ -255,9 +255,9 @@ class LocalCluster(Closing):
           UnavailableError: they did not come in time.
         """
         until = time.monotonic() + seconds
-        while missing := set(self._processes).difference(
-            str(worker.name) for worker in list(self._scheduler.scheduler.workers.values())
-        ):
+        workers = self._scheduler.scheduler.workers
+        # The scheduler's thread changes this table, a dict that is sorted: its own `values` looks up one name after the other.
+        while missing := set(self._processes).difference(str(each.name) for each in list(dict.values(workers))):
             if time.monotonic() > until:
                 raise UnavailableError(
                     f"the cluster: {', '.join(sorted(missing))} did not start within {seconds:g} seconds"

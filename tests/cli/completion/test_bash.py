@@ -39,7 +39,7 @@ def offered(script: str, folder: Path, *lines: str) -> list[list[str]]:
         check=True,
         cwd=folder,
         env={"PATH": ""},
-        timeout=60,
+        timeout=300,
     )
     assert asked.stderr == ""
     return [line.split() for line in asked.stdout.splitlines()]

@@ -52,6 +52,6 @@ def test_what_fish_offers(tmp_path: Path) -> None:
         text=True,
         check=True,
         cwd=tmp_path,
-        timeout=60,
+        timeout=300,
     )
     assert asked.stdout.split() == ["plan", "balanced", "--workers"]

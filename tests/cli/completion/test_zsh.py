@@ -43,6 +43,6 @@ def test_an_action_is_looked_for_before_its_command() -> None:
 def test_zsh_reads_it() -> None:
     for words in (WORDS, table(parser_of)):
         read = subprocess.run(
-            ["zsh", "-f", "-n"], input=zsh_script(words), capture_output=True, text=True, check=False, timeout=60
+            ["zsh", "-f", "-n"], input=zsh_script(words), capture_output=True, text=True, check=False, timeout=300
         )
         assert (read.returncode, read.stderr) == (0, "")

@@ -31,7 +31,7 @@ from distinput.cli.demo.program import (
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     words = [sys.executable, "-m", "distinput", *arguments]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=environment)
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=300, env=environment)
 
 
 @pytest.fixture(scope="module")

@@ -160,7 +160,7 @@ def test_a_process_that_fails_is_told_with_its_last_words(tmp_path: Path, monkey
     with DemoJob(tmp_path, 2, "torch", {"directory": str(tmp_path)}) as job:  # the order lacks what they need
         with pytest.raises(ChildProcessError, match=r"(?s)a process ended with status 1 before the start:.*KeyError"):
             job.wait_until(lambda: False, "the start", 60)
-        job.wait(30)
+        job.wait(60)
     assert job.alive(0) == []
     assert json.loads((tmp_path / "job.json").read_text())["engine"] == "torch"
 

@@ -17,7 +17,7 @@ NOTHING = np.zeros(0, np.uint8)
 
 @pytest.fixture
 def groups() -> Iterator[list[Collectives]]:
-    groups = open_groups(2, timeout=10.0)
+    groups = open_groups(2, timeout=60)
     yield groups
     for group in groups:
         group.close()

@@ -16,7 +16,7 @@ from distinput.distribute.devices.torch import TORCH  # noqa: E402 - needs PyTor
 
 def on_groups(call: Any) -> list[Any]:
     """What `call(calls, rank)` returned or raised on each of two workers, and the sum that they can compute afterwards."""
-    groups = open_groups(2, timeout=5)
+    groups = open_groups(2, timeout=60)
 
     def work(group: Collectives) -> Any:
         calls = group.on_devices(TORCH, torch.device("cpu"))

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from distinput.distribute.collectives.membership import ProcessIdentity
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -54,17 +54,10 @@ def test_a_process_that_is_stopped_and_then_killed(own: ProcessIdentity) -> None
         identity = other(own, child.pid)
         assert own.state_of(identity) == "alive"
         child.send_signal(signal.SIGSTOP)
-        assert _becomes(own, identity, "stopped")
+        wait_until(lambda: own.state_of(identity) == "stopped")
         child.kill()
-        assert _becomes(own, identity, "dead")  # a zombie: nobody has waited for it yet
+        wait_until(lambda: own.state_of(identity) == "dead")  # a zombie: nobody has waited for it yet
     finally:
         child.kill()
         child.wait()
     assert own.state_of(identity) == "dead"
-
-
-def _becomes(own: ProcessIdentity, identity: ProcessIdentity, state: str) -> bool:
-    deadline = time.monotonic() + 10
-    while own.state_of(identity) != state and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return own.state_of(identity) == state

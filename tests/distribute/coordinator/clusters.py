@@ -2,8 +2,7 @@
 """Clusters of threads whose seats tests can take away, with and without pickling."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +12,7 @@ from distinput.distribute.coordinator import ClusterCoordinator
 from distinput.distribute.coordinator.parameter_server import ParameterServerStrategy
 from distinput.distribute.seats import AsIs, Packing, Pickled
 from distinput.distribute.seats.threads import ThreadSeats
+from tests.patience import wait_until
 
 PACKINGS = [AsIs(), pytest.param(Pickled(), marks=pytest.mark.needs("cloudpickle"))]
 both_packings = pytest.mark.parametrize("packing", PACKINGS, ids=["as_is", "pickled"])
@@ -33,14 +33,7 @@ def cluster(
         yield seats, strategy, coordinator
     seats.close()
     # A lane that waits for its worker ends when the seats are closed.
-    wait_for(lambda: not any(lane.thread.is_alive() for lane in coordinator._crew.lanes))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.002)
+    wait_until(lambda: not any(lane.thread.is_alive() for lane in coordinator._crew.lanes))
 
 
 def worker_threads() -> list[threading.Thread]:

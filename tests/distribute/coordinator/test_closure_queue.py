@@ -54,7 +54,7 @@ class Waiting:
         return not self.done.is_set()
 
     def end(self) -> BaseException | None:
-        assert self.done.wait(10), "it waits for ever"
+        assert self.done.wait(60), "it waits for ever"
         return self.error
 
 

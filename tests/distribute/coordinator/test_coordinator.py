@@ -17,7 +17,8 @@ from distinput.distribute.coordinator.parameter_server import ParameterServerStr
 from distinput.distribute.seats import AsIs, Packing, Pickled
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.errors import CancelledError, FailedPreconditionError
-from tests.distribute.coordinator.clusters import both_packings, cluster, wait_for, worker_threads
+from tests.distribute.coordinator.clusters import both_packings, cluster, worker_threads
+from tests.patience import wait_until
 
 
 def test_there_is_one_coordinator_for_a_strategy() -> None:
@@ -107,7 +108,7 @@ def test_schedule_blocks_when_too_many_wait() -> None:
 
         thread = threading.Thread(target=schedule)
         thread.start()
-        wait_for(lambda: len(scheduled) == 5)  # two run, three wait
+        wait_until(lambda: len(scheduled) == 5)  # two run, three wait
         release.set()
         thread.join()
         coordinator.join()
@@ -209,11 +210,11 @@ def test_closing_cancels_what_waits_and_waits_for_what_runs() -> None:
 
         def run() -> str:
             started.set()
-            release.wait(10)
+            release.wait(60)
             return "done"
 
         running, waiting = coordinator.schedule(run), coordinator.schedule(run)
-        assert started.wait(10)
+        assert started.wait(60)
         threading.Timer(0.03, release.set).start()
         coordinator.close()
         coordinator.close()
@@ -243,8 +244,8 @@ def test_a_coordinator_that_is_forgotten_ends() -> None:
         return [weakref.ref(coordinator), weakref.ref(strategy)]
 
     there = use()
-    wait_for(lambda: gc.collect() >= 0 and not any(ref() for ref in there))
-    wait_for(lambda: len(worker_threads()) <= before)
+    wait_until(lambda: gc.collect() >= 0 and not any(ref() for ref in there))
+    wait_until(lambda: len(worker_threads()) <= before)
 
 
 def test_a_coordinator_lives_until_its_functions_have_run() -> None:
@@ -260,7 +261,7 @@ def test_a_coordinator_lives_until_its_functions_have_run() -> None:
     gc.collect()
     release.set()
     assert [result.fetch(10) for result in results] == [True] * 3
-    wait_for(lambda: gc.collect() >= 0 and len(worker_threads()) <= before)
+    wait_until(lambda: gc.collect() >= 0 and len(worker_threads()) <= before)
 
 
 def test_results_and_arguments_are_not_kept() -> None:
@@ -273,7 +274,7 @@ def test_results_and_arguments_are_not_kept() -> None:
         result = coordinator.schedule(lambda given: given[0], (tuple(things),))
         coordinator.join()
         del things
-        wait_for(lambda: alive[1]() is None)
+        wait_until(lambda: alive[1]() is None)
         assert alive[0]() is not None
         del result
-        wait_for(lambda: alive[0]() is None)
+        wait_until(lambda: alive[0]() is None)

@@ -25,6 +25,7 @@ from tests.depth import DEEP, cases
 pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
 
 from distinput.distribute.seats.local_cluster import LocalCluster  # after the check that it can be imported
+from tests.patience import wait_until
 
 
 class Run:
@@ -65,15 +66,6 @@ def cluster() -> Iterator[LocalCluster]:
 @pytest.fixture
 def running(cluster: LocalCluster) -> Running:
     return partial(running_on, cluster)
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> bool:
-    until = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def counted(counts: Any, number: int, seconds: float) -> int:
@@ -207,10 +199,10 @@ def test_a_worker_that_is_killed_is_replaced_and_its_function_runs_elsewhere_at_
         began = time.perf_counter()
         run.signal("worker-0")
         run.coordinator.join()
-        assert time.perf_counter() - began < 20
+        assert time.perf_counter() - began < 30
         assert len(run.coordinator.fetch(results)) == 6
         new = run.cluster.pid("worker-0")
-        assert wait_until(lambda: run.coordinator.schedule(_slow_pid).fetch() == run.cluster.pid("worker-0"))
+        wait_until(lambda: run.coordinator.schedule(_slow_pid).fetch() == run.cluster.pid("worker-0"))
         assert new not in pids
 
 
@@ -220,7 +212,7 @@ def _slow_pid() -> int:
 
 
 def test_a_worker_that_stands_still_is_left_out_until_it_goes_on(running: Running) -> None:
-    with running(workers=2, seconds=1.0) as run:
+    with running(workers=2, seconds=4.0) as run:
         first = [run.coordinator.schedule(_slow_pid) for _ in range(10)]
         time.sleep(0.02)
         began = time.perf_counter()
@@ -231,7 +223,7 @@ def test_a_worker_that_stands_still_is_left_out_until_it_goes_on(running: Runnin
         assert len(run.coordinator.fetch(first)) == 10
         assert {run.coordinator.schedule(_slow_pid).fetch() for _ in range(5)} == {run.cluster.pid("worker-0")}
         run.signal("worker-1", signal.SIGCONT)
-        assert wait_until(lambda: run.coordinator.schedule(_slow_pid).fetch() == stopped)
+        wait_until(lambda: run.coordinator.schedule(_slow_pid).fetch() == stopped)
 
 
 def ends_its_process() -> None:
@@ -257,7 +249,7 @@ def test_a_parameter_server_that_is_killed_is_unavailable_for_good() -> None:
         run.signal("ps-0")
         with pytest.raises(di.errors.UnavailableError, match="parameter server ps-0 is lost"):
             run.coordinator.join()
-        assert time.perf_counter() - began < 20
+        assert time.perf_counter() - began < 30
         for call in (
             run.coordinator.join,
             run.coordinator.done,
@@ -323,7 +315,7 @@ def test_when_the_command_that_runs_the_cluster_is_killed_everything_ends() -> N
                 assert time.perf_counter() - began < 30
         finally:
             process.kill()
-    assert wait_until(lambda: not any(map(_alive, pids)))
+    wait_until(lambda: not any(map(_alive, pids)))
 
 
 def _run_for_ever(coordinator: Any) -> None:

@@ -12,7 +12,8 @@ import distinput as di
 from distinput.distribute.coordinator.closures import Patience
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.errors import AbortedError, UnavailableError
-from tests.distribute.coordinator.clusters import cluster, wait_for
+from tests.distribute.coordinator.clusters import cluster
+from tests.patience import wait_until
 
 
 def lose_mine(seats: ThreadSeats, times: MutableSequence[int]) -> int:
@@ -57,7 +58,7 @@ def test_an_idle_worker_that_is_lost_costs_no_retry_and_makes_its_values_anew() 
         values = coordinator.create_per_worker_resource(lambda: made.append(1) or len(made))
         assert coordinator.schedule(lambda x: x, (values,)).fetch(10) == 1
         seats.lose("worker-0")
-        wait_for(lambda: len(made) == 2)  # at once, not only when a closure comes
+        wait_until(lambda: len(made) == 2)  # at once, not only when a closure comes
         assert coordinator.schedule(lambda x: x, (values,)).fetch(10) == 2
 
 
@@ -70,7 +71,7 @@ def test_other_workers_go_on_while_one_is_away_and_it_takes_part_again() -> None
         assert set(coordinator.fetch(results)) == {1}
         seats.come_back("worker-0")
         meet = threading.Barrier(2)
-        both = [coordinator.schedule(lambda: (meet.wait(10), index())[1]) for _ in range(2)]
+        both = [coordinator.schedule(lambda: (meet.wait(60), index())[1]) for _ in range(2)]
         assert sorted(coordinator.fetch(both)) == [0, 1]
 
 

@@ -16,7 +16,8 @@ from distinput.distribute.coordinator import PerWorkerValues, RemoteValue, exper
 from distinput.distribute.seats import AsIs, Packing
 from distinput.errors import FailedPreconditionError, OutOfRangeError, StateError
 from tests.depth import cases
-from tests.distribute.coordinator.clusters import both_packings, cluster, wait_for
+from tests.distribute.coordinator.clusters import both_packings, cluster
+from tests.patience import wait_until
 
 
 def on_both(coordinator: Any, function: Any, *args: Any) -> Any:
@@ -27,7 +28,7 @@ def on_both(coordinator: Any, function: Any, *args: Any) -> Any:
     def step(key: int, *given: Any) -> Any:
         from tests.distribute.coordinator import test_per_worker
 
-        test_per_worker._MEETINGS[key].wait(10)
+        test_per_worker._MEETINGS[key].wait(60)
         return experimental_get_current_worker_index(), function(*given)
 
     found = coordinator.fetch([coordinator.schedule(step, (id(meet), *args)) for _ in range(2)])
@@ -141,7 +142,7 @@ def test_a_resource_that_nothing_refers_to_is_dropped() -> None:
 
     with cluster() as (_, _, coordinator):
         values = coordinator.create_per_worker_resource(Thing)
-        wait_for(lambda: Thing.alive == 2)
+        wait_until(lambda: Thing.alive == 2)
         del values
         gc.collect()
         on_both(coordinator, int)

@@ -25,7 +25,7 @@ def test_a_thread_starts_with_the_first_call_and_ends_when_closed(thread: Backgr
     assert running() == []
     thread.close()  # nothing was begun
     call = thread.submit(divmod, 7, 2)
-    assert call.wait(10)
+    assert call.wait(60)
     assert call.value() == (3, 1)
     assert [one.daemon for one in running()] == [True]
     thread.close()
@@ -35,7 +35,7 @@ def test_a_thread_starts_with_the_first_call_and_ends_when_closed(thread: Backgr
 def test_calls_are_made_in_order(thread: BackgroundThread) -> None:
     made: list[int] = []
     calls = [thread.submit(made.append, number) for number in range(20)]
-    assert calls[-1].wait(10)
+    assert calls[-1].wait(60)
     assert made == list(range(20))
 
 
@@ -49,15 +49,15 @@ def test_a_call_that_does_not_return_is_not_waited_for_any_longer(thread: Backgr
     assert time.monotonic() - begin < 30
     assert thread.has_queued()
     gate.set()
-    assert queued.wait(10)
+    assert queued.wait(60)
     assert not thread.has_queued()
 
 
 def test_an_error_is_raised_to_whoever_waits_and_harms_no_other_call(thread: BackgroundThread) -> None:
     failing, next_one = thread.submit(int, "x"), thread.submit(int, "3")
     with pytest.raises(ValueError, match="invalid literal"):
-        failing.wait(10)
-    assert next_one.wait(10)
+        failing.wait(60)
+    assert next_one.wait(60)
     assert next_one.value() == 3
 
 

@@ -214,4 +214,4 @@ def alone(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
     file = folder / "program.py"
     file.write_text(head + textwrap.dedent(program), encoding="utf-8")
-    return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, timeout=300)

@@ -34,7 +34,7 @@ def run(inputs: Sequence[Sequence[Any]], **options: Any) -> list[Any]:
 
         return drawn_by(Lockstep(strategy._replicas.peers.control, draw, {"at": 0}, about=lambda: "input", **options))
 
-    return on_workers([1] * len(inputs), body, timeout=20)
+    return on_workers([1] * len(inputs), body, timeout=60)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 9])
@@ -67,7 +67,7 @@ def test_a_failure_is_raised_by_all_in_its_step() -> None:
             lockstep.next()
         return seen, lockstep.next(), str(caught.value)
 
-    zero, one = on_workers([1, 1], body, timeout=20)
+    zero, one = on_workers([1, 1], body, timeout=60)
     assert zero[:2] == one[:2] == ([[0], [1]], None)
     assert zero[2] == "the input of worker 1 of 2 failed in this step: ValueError: poison"
 
@@ -93,7 +93,7 @@ def test_closing_leaves_the_channel_in_order_for_the_next_iteration() -> None:
         second = Lockstep(control, lambda: (next(given, []), {}), {}, about=lambda: "second")
         return [second.next(), second.next()]
 
-    assert on_workers([1, 1], body, timeout=20) == [[[2], None]] * 2
+    assert on_workers([1, 1], body, timeout=60) == [[[2], None]] * 2
 
 
 def test_all_workers_know_in_which_steps_one_of_them_lacks_rows() -> None:
@@ -111,4 +111,4 @@ def test_all_workers_know_in_which_steps_one_of_them_lacks_rows() -> None:
             found.append(lockstep.lacking)
         return found
 
-    assert on_workers([1, 1], body, timeout=20) == [[False, True, True]] * 2
+    assert on_workers([1, 1], body, timeout=60) == [[False, True, True]] * 2

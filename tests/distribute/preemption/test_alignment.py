@@ -17,7 +17,7 @@ def decisions(
     size: int, noticed_in: dict[int, int], calls: int, seconds: float = 0.0
 ) -> list[list[tuple[int, SaveDecision]]]:
     """For each worker the calls after which it decided something."""
-    groups = open_groups(size, timeout=10)
+    groups = open_groups(size, timeout=60)
     found: list[list[tuple[int, SaveDecision]]] = [[] for _ in range(size)]
 
     def work(rank: int) -> None:
@@ -37,7 +37,7 @@ def decisions(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
     return found
 

@@ -13,6 +13,7 @@ import pytest
 
 from distinput.distribute.preemption import Notice
 from distinput.errors import FailedPreconditionError
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -62,14 +63,10 @@ def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
     answers = [False, False, True, False]
     before = set(threading.enumerate())
     notice = Notice(lambda: answers.pop(0) if answers else False)
-    for _ in range(500):
-        if notice.when is not None:
-            break
-        time.sleep(0.01)
-    assert notice.when is not None
+    wait_until(lambda: notice.when is not None)
     (asking,) = set(threading.enumerate()) - before
     notice.close()
-    asking.join(5)
+    asking.join(60)
     assert not asking.is_alive()
 
 
@@ -82,7 +79,7 @@ def test_a_function_is_not_asked_for_a_notice_that_was_dropped(monkeypatch: pyte
     assert asking.is_alive()
     del notice
     gc.collect()
-    asking.join(5)
+    asking.join(60)
     assert not asking.is_alive()
 
 

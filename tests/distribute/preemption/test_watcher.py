@@ -4,20 +4,13 @@
 import os
 import signal
 import time
-from typing import Any
 
 import pytest
 
 from distinput.distribute.collectives.multi_worker_strategy import MultiWorkerMirroredStrategy
 from distinput.distribute.engines.local import open_groups
 from distinput.distribute.experimental import PreemptionWatcher
-
-
-def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 20
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
+from tests.patience import wait_until
 
 
 def test_a_process_alone() -> None:
@@ -34,7 +27,7 @@ def test_a_process_alone() -> None:
 
 def test_the_others_learn_of_it_and_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
-    groups = open_groups(2, timeout=5)
+    groups = open_groups(2, timeout=60)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(2) as pool:
@@ -44,7 +37,7 @@ def test_the_others_learn_of_it_and_of_the_end(monkeypatch: pytest.MonkeyPatch) 
         with strategy.scope():
             watchers.append(PreemptionWatcher())
     watchers[1]._notice.arrived()
-    wait_for(lambda: watchers[0].preemption_message)
+    wait_until(lambda: watchers[0].preemption_message)
     assert [watcher.preemption_message for watcher in watchers] == ["worker 1 received SIGTERM"] * 2
     began = time.monotonic()
     watchers[0].block_until_worker_exit(timeout=0.2)

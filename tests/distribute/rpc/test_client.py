@@ -19,7 +19,7 @@ def slow() -> Iterator[tuple[Server, threading.Event]]:
     """A server whose method `wait` returns once the event is set."""
     event = threading.Event()
     with Server.create("grpc", "localhost:0") as server:
-        server.register("wait", lambda: bool(event.wait(20)))
+        server.register("wait", lambda: bool(event.wait(60)))
         server.register("echo", lambda x: x)
         server.start()
         yield server, event

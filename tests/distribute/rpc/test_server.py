@@ -75,7 +75,7 @@ def test_members_get_in_beside_strangers(server: Server) -> None:
     server.start()
     host, _, port = server.address.rpartition(":")
     with Client.create("grpc", server.address) as before:
-        held = [socket.create_connection((host, int(port)), timeout=20) for _ in range(200)]
+        held = [socket.create_connection((host, int(port)), timeout=60) for _ in range(200)]
         try:
             with Client.create("grpc", server.address) as client:
                 assert client.one_blocking() == 1
@@ -101,7 +101,7 @@ def test_only_what_is_registered_can_be_called(server: Server) -> None:
 
 
 def test_calls_of_several_clients_run_at_the_same_time(server: Server) -> None:
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=60)
     server.register("meet", lambda: both.wait() * 0)
     server.start()
     with Client.create("grpc", server.address) as one, Client.create("grpc", server.address) as other:

@@ -23,6 +23,7 @@ from distinput.distribute.seats.dask import DaskMembership, start_scheduler
 from distinput.errors import UnavailableError
 from distinput.testing import check_seats
 from tests.depth import sampled
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.needs_engine("dask")
 
@@ -101,7 +102,7 @@ def test_a_killed_worker_is_known(cluster: Any) -> None:
     seats.watch(lambda name: told.set())
     pid = seats.place("worker-0", Keeper).call("pid")
     os.kill(pid, signal.SIGKILL)
-    assert told.wait(20)
+    assert told.wait(60)
     seats.close()
 
 
@@ -111,9 +112,9 @@ def test_a_worker_that_was_killed_before_anybody_watched_is_told(cluster: Any) -
     late: queue.Queue[str] = queue.Queue()
     seats.watch(first.put)
     os.kill(seats.place("worker-0", Keeper).call("pid"), signal.SIGKILL)
-    assert first.get(timeout=20) == "worker-0"
+    assert first.get(timeout=60) == "worker-0"
     seats.watch(late.put)
-    assert late.get(timeout=20) == "worker-0"
+    assert late.get(timeout=60) == "worker-0"
     assert first.empty()
     seats.wait_back("worker-0", 60)
     back: list[str] = []
@@ -125,14 +126,12 @@ def test_a_worker_that_was_killed_before_anybody_watched_is_told(cluster: Any) -
 def stand_still(pid: int) -> None:
     """Stop a process, and wait until it has stopped: the signal alone does not say that it has."""
     os.kill(pid, signal.SIGSTOP)
-    stat, until = Path(f"/proc/{pid}/stat"), time.monotonic() + 20
-    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "T":
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    stat = Path(f"/proc/{pid}/stat")
+    wait_until(lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "T")
 
 
 def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cluster: Any) -> None:
-    seats = opened(cluster, seconds=1.0)
+    seats = opened(cluster, seconds=4.0)
     told: queue.Queue[tuple[str, float]] = queue.Queue()
     seats.watch(lambda name: told.put((name, time.perf_counter())))
     placed = seats.place("worker-1", Keeper)
@@ -140,18 +139,18 @@ def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cl
     began = time.perf_counter()
     stand_still(pid)
     try:
-        with pytest.raises(SeatLost, match="worker-1 is lost: it has stood still for 1 seconds"):
+        with pytest.raises(SeatLost, match="worker-1 is lost: it has stood still for 4 seconds"):
             placed.call("wait", 0.0)
-        name, when = told.get(timeout=30)
+        name, when = told.get(timeout=60)
         assert name == "worker-1"
-        assert 0.5 < when - began < 30
+        assert when - began > 2
         with pytest.raises(queue.Empty):
             told.get(timeout=0.2)
         with pytest.raises(TimeoutError, match="worker-1 did not come back in time"):
             seats.wait_back("worker-1", 0.2)
     finally:
         os.kill(pid, signal.SIGCONT)
-    seats.wait_back("worker-1", 20)
+    seats.wait_back("worker-1", 60)
     assert seats.place("worker-1", Keeper).call("wait", 0.0) is None
     seats.close()
 
@@ -167,7 +166,7 @@ def test_a_parameter_server_does_not_come_back() -> None:
         began = time.perf_counter()
         with pytest.raises(SeatLost, match="ps-0 is lost"):
             server.call("pid")
-        assert time.perf_counter() - began < 20
+        assert time.perf_counter() - began < 30
         with pytest.raises(TimeoutError):
             seats.wait_back("ps-0", 1.5)
         seats.close()
@@ -177,8 +176,8 @@ def test_a_call_that_takes_too_long_is_given_up_and_others_go_on(cluster: Any) -
     seats = opened(cluster)
     placed = seats.place("worker-0", Keeper)
     with pytest.raises(TimeoutError, match=r"worker-0: no result of 'wait' within 0\.2 seconds"):
-        placed.call("wait", 5.0, timeout=0.2)
-    assert isinstance(placed.call("pid", timeout=5.0), int)
+        placed.call("wait", 60.0, timeout=0.2)
+    assert isinstance(placed.call("pid", timeout=60.0), int)
     seats.close()
 
 

@@ -38,7 +38,7 @@ class Object:
 def test_members_get_in_beside_strangers(host: Host) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(200):
-            stack.enter_context(socket.create_connection(host.address, timeout=20))
+            stack.enter_context(socket.create_connection(host.address, timeout=60))
         stack.enter_context(connect(CLUSTER, host.address, PULSE))
         stack.enter_context(connect(CLUSTER, host.address, CALLS))
         assert sum(thread.name == "distinput-worker-0" for thread in threading.enumerate()) < 100

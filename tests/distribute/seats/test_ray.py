@@ -41,7 +41,7 @@ def test_a_killed_worker_is_known_and_comes_back(seats: Any) -> None:
     seats.watch(lambda name: told.set())
     pid = seats.place("worker-0", Pid).call("get")
     os.kill(pid, signal.SIGKILL)
-    assert told.wait(20)
+    assert told.wait(60)
     seats.wait_back("worker-0", 30)
     assert seats.place("worker-0", Pid).call("get") != pid
 

@@ -254,7 +254,7 @@ def test_replicas_of_two_processes() -> None:
         subprocess.Popen([*command, str(rank), port], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for rank in range(2)
     ]
-    said = [process.communicate(timeout=100) for process in running]
+    said = [process.communicate(timeout=300) for process in running]
     for out, errors in said:
         lines = [line.removeprefix("said: ") for line in out.splitlines() if line.startswith("said: ")]
         assert lines[:2] == ["4 23.0 [6.0, 6.0]", "12.0 3.0"], errors

@@ -197,7 +197,7 @@ except Exception as error:
 
 
 def test_a_program_that_fails_in_a_callback_leaves_variables_as_they_were() -> None:
-    found = subprocess.run([sys.executable, "-c", _FAILING], capture_output=True, text=True, timeout=100, check=False)
+    found = subprocess.run([sys.executable, "-c", _FAILING], capture_output=True, text=True, timeout=300, check=False)
     assert found.stdout.split() == ["True", "1.0"], found.stderr
 
 

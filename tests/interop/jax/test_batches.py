@@ -20,6 +20,7 @@ import distinput as di
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.interop.jax import batches
 from distinput.values import buffers
+from tests.patience import wait_until
 
 Dataset = di.data.Dataset
 
@@ -158,9 +159,7 @@ def test_batches_are_put_ahead_by_a_thread() -> None:
     made.clear()
     with iter(feed) as iterator:
         values([next(iterator), next(iterator), next(iterator)])
-        deadline = time.monotonic() + 5
-        while len(made) < 6 and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(lambda: len(made) >= 6)
         assert {first for first, _ in made} >= set(range(0, 48, 8))
         assert "distinput-steps-ahead" in {name for _, name in made} or "prefetch" in str(made)
         assert iterator.state()["step"] == 3

@@ -171,7 +171,6 @@ destroy_process_group()
 """
 
 
-@pytest.mark.timeout(180)
 def test_real_ranks(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -29,7 +29,6 @@ def of_rank(epoch: int, rank: int = 0) -> list[list[int]]:
     return [step.tolist() for step in view]
 
 
-@pytest.mark.timeout(300)
 def test_real_workers_and_ranks_and_the_recipes_of_the_page(tmp_path: Path) -> None:
     output = tmp_path / "output.txt"
     with output.open("wb") as file:

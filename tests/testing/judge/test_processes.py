@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.play import Play, PlayTask
 from distinput.testing.judge.processes import Played, play_away
 from tests.depth import cases
+from tests.patience import wait_until
 from tests.testing.judge import toys
 
 pytestmark = pytest.mark.usefixtures("nothing_in_the_folder_of_temporary_files")
@@ -114,18 +114,11 @@ def test_ranks_end_with_the_judge(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "DISTINPUT_OF_TEST": str(tmp_path)}
     process = subprocess.Popen([sys.executable, "-c", program], env=environment)
     mark = f"DISTINPUT_OF_TEST={tmp_path}"
-    _until(lambda: len(list(tmp_path.glob("judge-*/[01]"))) == 2)
+    wait_until(lambda: len(list(tmp_path.glob("judge-*/[01]"))) == 2)
     process.kill()
     process.wait()
-    _until(lambda: not traces.living(mark, ()))
-    _until(lambda: not list(tmp_path.iterdir()))
-
-
-def _until(true: object) -> None:
-    deadline = time.monotonic() + 30
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: not traces.living(mark, ()))
+    wait_until(lambda: not list(tmp_path.iterdir()))
 
 
 def test_a_loader_that_cannot_be_made_elsewhere_is_refused() -> None:

@@ -26,7 +26,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_distinput", "-p", "no:cacheprovider", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=110, check=False, env=environment
+        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=environment
     )
 
 

@@ -33,7 +33,6 @@ def test_ours_goes_on_in_another_process() -> None:
     assert report.kept == ("rank killed",), str(report)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("known", OTHERS, ids=lambda known: known.name)
 def test_loaders_of_others_deliver_something_to_judge(known: Known) -> None:
     installed(known)
