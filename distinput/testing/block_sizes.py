@@ -10,7 +10,7 @@ from typing import Any
 # Module constants that say how many rows are handled at once, or from how many bytes on something counts as large.
 _ROWS = (
     "BLOCK_ROWS", "FEWEST_BYTES", "GROUP_BYTES", "MOST_ROWS", "WIDE_BYTES", "_CHUNK", "_FRESH_BYTES", "_LARGE_BYTES",
-    "_LARGE_ROW", "_MOST",
+    "_LARGE_ROW", "_MOST", "_MOST_QUICK",
 )  # fmt: skip
 
 

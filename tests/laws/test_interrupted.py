@@ -30,7 +30,7 @@ def test_the_loop_goes_on_behind_the_last_element(name: str, tmp_path: Path) -> 
     wanted = whole(make())
     count = places(make())
     draw = random.Random(name)
-    for at in draw.sample(range(count), min(count, cases(4, 400))):
+    for at in draw.sample(range(count), min(count, cases(12, 400))):
         for restored in (False, True):
             try:
                 got = interrupted_at(make(), at, restored=restored)
