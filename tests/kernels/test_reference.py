@@ -705,7 +705,7 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "slots_at": rebuilds(),
     "unknown_key": key_searches(),
 }
-MANY = cases(60, 2000)
+MANY = cases(120, 2000)
 # Those whose first result is a status: unless it is OK, what the outputs hold is not told.
 WITH_STATUS = {
     "count_values",
