@@ -5,7 +5,7 @@ import gc
 import importlib.util
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,22 @@ _PART, _PARTS = map(int, os.environ.get("DISTINPUT_TESTS_PART", "0/1").split("/"
 """Which of several processes this is; each has other files (tests/in_parts.py)."""
 
 
+_MOST_CASES = int(os.environ.get("DISTINPUT_TESTS_CASES", "0"))
+"""Cases of one test that are tried; 0: all. `make test` has tried them all, so a few show what a missing package changes."""
+
+
+def _leave_out_cases(items: list[pytest.Item]) -> None:
+    """Keep of a test with many parameters the first case, and as many others as may be, far apart."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.partition("[")[0]].append(item)
+    kept = {id(item) for of_one in cases.values() for item in of_one[:: -(-len(of_one) // _MOST_CASES)]}
+    left_out = [item for item in items if id(item) not in kept]
+    items[:] = [item for item in items if id(item) in kept]
+    if left_out:
+        left_out[0].config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out a module, or a package, that imports at its top what is not installed, and files of other processes."""
     if (
@@ -117,6 +133,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     That is a test whose mark `needs` names one, and an example that imports one.
     """
+    if _MOST_CASES:
+        _leave_out_cases(items)
     long = {item.path for item in items if item.get_closest_marker("slow") is not None}
     items.sort(key=lambda item: item.path not in long)
     for item in items if _MISSING else ():

@@ -22,7 +22,7 @@ from distinput.columns.ragged import (
 )
 from distinput.errors import InvalidArgumentError
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, as_leaf, cast_within, is_ragged, members_of, shape_of
+from distinput.values.leaves import STRING, as_leaf, is_ragged, members_of, shape_of
 from distinput.values.nest import component
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
@@ -60,10 +60,11 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     Args:
       value: as users write it.
       leaf: what is stated; None: nothing.
-      cast: numbers of Python become of the dtype in any case, as NumPy casts them; otherwise only where none is changed.
+      cast: a number of Python that the dtype does not take is an error (a float for integers, say), and True is 1;
+        otherwise it keeps its own dtype.
 
     Raises:
-      TypeError: the value cannot be an array, or no ragged tensor where one is stated.
+      TypeError: the value cannot be an array, or no ragged tensor where one is stated, or `cast` refuses it.
       InvalidArgumentError: an integer does not fit into the dtype.
 
     >>> from distinput.values.spec import TensorSpec
@@ -79,14 +80,17 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     if not members:
         return _empty(value, leaf)
     kinds = {next((base for base in _BECOMES if issubclass(kind, base)), None) for kind in set(map(type, members))}
-    if None in kinds or leaf.dtype == STRING:
+    if None in kinds or leaf.dtype == STRING or (cast and any(isinstance(member, np.generic) for member in members)):
         return as_leaf(value)
     added = leaf.dtype.isbuiltin == _OF_PACKAGES
-    if not cast and not added and not all(leaf.dtype.kind in _BECOMES[kind] for kind in kinds if kind is not None):
+    became = {kind: _BECOMES[kind] if not cast or kind is not bool else "biufc" for kind in kinds if kind is not None}
+    changed = [] if added else [kind for kind, those in became.items() if leaf.dtype.kind not in those]
+    if changed and cast:
+        raise TypeError(f"{changed[0].__name__} becomes no {leaf.dtype}; state {changed[0].__name__}, or convert it")
+    if changed:
         return as_leaf(value)
     try:
-        # NumPy casts floats without a look at whether they fit.
-        made = cast_within(np.array(value), leaf.dtype) if cast and float in kinds else np.array(value, leaf.dtype)
+        made = np.array(value, leaf.dtype)
     except OverflowError:
         wrong = next(x for x in members if not _holds(leaf.dtype, x))
         raise InvalidArgumentError(

@@ -16,7 +16,7 @@ from distinput.functions.chain import calling
 from distinput.functions.inference import infer, parts_of
 from distinput.plan.families import Seeded, key_of, placed, unseeded, with_drawn_seeds
 from distinput.plan.node import UNKNOWN, Node, walk
-from distinput.run.run import Run, note_element
+from distinput.run.run import Run, called_once, note_element
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import DatasetSpec, Spec
@@ -135,7 +135,7 @@ class Making:
           number: how many datasets were made before it in this pass; None: not known, or of no account (`counts`).
         """
         with unseeded():
-            node = node_of(self._op, self._call(element))
+            node = node_of(self._op, called_once(self._call, element))
         if node.lasting or any(step.differs_by_place for step in walk(node)):
             node = self._seeded(node, hash_of(element), number)
         return node if self._through is None else self._through(node)

@@ -707,7 +707,9 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
         return value
     try:
         made = as_stated(leaf, spec, cast=True)
-        # Text is parsed; as a leaf it is bytes already.
+        if dtype_of(made) == STRING and not isinstance(leaf, np.ndarray | np.generic):
+            raise TypeError("text is no number")
+        # Arrays of text are parsed; as leaves they are bytes already.
         array = cast_within(np.asarray(leaf if dtype_of(made) == STRING else made), spec.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(

@@ -28,7 +28,7 @@ from distinput.plan.check import at_least, integer, normalized, without_sparse
 from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
 from distinput.plan.fingerprint import is_count, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
-from distinput.run.run import Run, called, note_element
+from distinput.run.run import Run, called, called_once, note_element
 from distinput.values.leaves import STRING, as_leaf, shape_of
 from distinput.values.nest import LEAF
 from distinput.values.spec import DatasetSpec, Spec
@@ -445,7 +445,7 @@ class GroupByWindow(Keyed):
         window = rows_node(concat_blocks(parts), self.input.spec.leaves)
         try:
             with unseeded():
-                node = node_of("group_by_window", self.reduce_func(np.int64(key), window.to_user()))
+                node = node_of("group_by_window", called_once(self.reduce_func, np.int64(key), window.to_user()))
         except Exception as error:
             error.add_note(f"on the window of key {key}")
             raise

@@ -23,7 +23,7 @@ from distinput.plan.check import refuse_sparse
 from distinput.plan.families import Fused, Neighbours, Signed
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
-from distinput.run.run import Run
+from distinput.run.run import Run, stopped
 from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of
 from distinput.values.nest import component, structure_of
 from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
@@ -93,7 +93,10 @@ class MapRows(Signed):
         """The results of the function for the rows of a block."""
         refuse_sparse("map_rows", block.structure)
         rows = block.structure.build([_whole(c) for c in block.materialize().columns])
-        (result,) = map(owned, map(self.call, (rows,)))
+        results = list(map(owned, map(self.call, (rows,))))
+        if not results:
+            raise stopped()
+        (result,) = results
         structure = structure_of(result)
         columns: list[Column] = []
         plain = () if self.signature is None else [type(leaf) is TensorSpec for leaf in self.signature.leaves]

@@ -25,6 +25,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
 from distinput.names.lazy import later
 from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec
@@ -875,11 +876,14 @@ def describe(value: Any, most: int | None = 60) -> str:
     return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 
+_AUTOTUNED = {"buffer_size", "cycle_length", "num_parallel_calls"}
+
+
 def given(step: Any) -> dict[str, str]:
     """The arguments of a node that are not their defaults, as text."""
     defaults = {f.name: f.default for f in dataclasses.fields(step)}
     return {
-        name: describe(value)
+        name: "AUTOTUNE" if name in _AUTOTUNED and value == AUTOTUNE else describe(value)
         for name, value in step.arguments().items()
         if not _is_default(value, defaults.get(name, dataclasses.MISSING))
     }

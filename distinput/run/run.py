@@ -27,6 +27,9 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 # ----------------------------------------------------------------------------
 # Calling a Python function on every element of a stream, without making the first element wait for a whole block.
 # ----------------------------------------------------------------------------
@@ -153,6 +156,14 @@ def stopped() -> RuntimeError:
     return RuntimeError("the function raised StopIteration, which ends no dataset; return a value, or use take_while")
 
 
+def called_once(function: Callable[..., R], *args: Any) -> R:
+    """What a function returns that is called outside of a loop over elements; StopIteration is no end there either."""
+    try:
+        return function(*args)
+    except StopIteration as error:
+        raise stopped() from error
+
+
 def note_element(error: Exception, element: Any) -> None:
     """Say with the error which element a function was given."""
     error.add_note(f"on {element_text(element)}")
@@ -252,10 +263,6 @@ class ReadAheadBudget:
 # ----------------------------------------------------------------------------
 # A run: what all streams of one iteration share, and the one place where they are measured and their errors annotated.
 # ----------------------------------------------------------------------------
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 _PATIENCE = 1.0

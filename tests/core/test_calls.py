@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.columns.block import Block, Failure
 from distinput.columns.state import Mark
 from distinput.run.run import bytes_of, called, element_text
 from distinput.values.nest import LEAF, structure_of
 
 START: Mark = {"input": {"next": 0}, "skip": 0}
+RANGE = di.data.Dataset.range(4)
 SIZES = st.lists(st.one_of(st.integers(0, 80), st.just(-1)), max_size=5)
 """Rows of each block; -1: a failure."""
 
@@ -85,6 +87,28 @@ def test_stop_iteration_of_a_function_is_an_error_and_no_end() -> None:
     with pytest.raises(RuntimeError, match="raised StopIteration, which ends no dataset") as caught:
         list(called(stream([3]), START, call))
     assert caught.value.__notes__ == ["on element np.int64(1)"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    {
+        "flat_map": lambda f: RANGE.flat_map(f),
+        "interleave": lambda f: RANGE.interleave(f),
+        "interleave on threads": lambda f: RANGE.interleave(f, num_parallel_calls=2),
+        "group_by_window": lambda f: RANGE.group_by_window(lambda x: x, lambda _, rows: f(rows), window_size=2),
+        "map": lambda f: RANGE.map(f),
+        "map of rows": lambda f: RANGE.batch(2).map_rows(f),
+        "filter": lambda f: RANGE.filter(f),
+        "scan": lambda f: RANGE.scan(0, lambda carried, x: (carried, f(x))),
+    }.items(),
+    ids=lambda pair: pair[0],
+)
+def test_stop_iteration_is_told_alike_wherever_a_function_is_called(made: Any) -> None:
+    def stopping(x: Any) -> Any:
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="the function raised StopIteration, which ends no dataset"):
+        list(made[1](stopping))
 
 
 @pytest.mark.parametrize("unpack, wanted", [(True, [3, 7]), (False, [(1, 2), (3, 4)])])

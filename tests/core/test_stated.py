@@ -54,7 +54,10 @@ def test_what_is_of_another_kind_stays_what_it_is(value: Any, dtype: str, own: s
 
 
 def test_numbers_are_cast_where_all_are() -> None:
-    assert as_stated(16777217.9, TensorSpec([], "int64"), cast=True) == 16777217
+    assert as_stated(True, TensorSpec([], "int64"), cast=True) == 1
+    assert as_stated([1, True], TensorSpec([2], "float64"), cast=True).tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="float becomes no int64; state float, or convert it"):
+        as_stated(16777217.9, TensorSpec([], "int64"), cast=True)
 
 
 @pytest.mark.parametrize("value, dtype", [(300, "int8"), ([1, -1], "uint8"), (2**64, "uint64"), ([1, 2**63], "int64")])

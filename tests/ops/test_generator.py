@@ -28,7 +28,23 @@ def test_arguments_are_handed_over() -> None:
 
 
 def test_values_are_cast() -> None:
-    assert GENERATOR(lambda: [1.5, True], output_signature=SCALAR).to_list() == [1, 1]
+    assert GENERATOR(lambda: [np.float64(1.5), True], output_signature=SCALAR).to_list() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        *[(x, dtype) for x in (1.5, 1.0, 1j, "1", b"1", [1, 2.0], ["1"]) for dtype in ("int32", "uint8", "bool")],
+        *[(x, dtype) for x in (1j, "1.5", b"1") for dtype in ("float32", "float64")],
+        *[(x, "bool") for x in (1, -1, [0, 1])],
+        ("1", "complex64"),
+    ],
+)
+def test_a_value_of_python_that_is_of_another_kind_is_refused(value: Any, dtype: str) -> None:
+    """As `tf.data` refuses it: a fraction would be lost, and text or a number is no truth value."""
+    dataset = GENERATOR(lambda: iter([value]), output_signature=di.TensorSpec(None, dtype))
+    with pytest.raises(TypeError, match=f"could not be converted to the expected type {dtype}: .*element 0; "):
+        dataset.to_list()
 
 
 SIZES = st.sampled_from([3, 1 << 13, 1 << 17])
@@ -302,8 +318,7 @@ def test_a_generator_that_waited_for_the_loop_says_the_cure_and_is_asked_one_by_
         (np.array([1, 300]), "uint8", "the integer 300 does not fit into uint8"),
         ([np.int64(300)], "uint8", "the integer 300 does not fit into uint8"),
         (np.float64(1e10), "int32", "the number 10000000000.0 does not fit into int32"),
-        (1e10, "int32", "the number 10000000000.0 does not fit into int32"),
-        ([1, 1e10], "int32", "the number 10000000000.0 does not fit into int32"),
+        ([np.float64(1e10)], "int32", "the number 10000000000.0 does not fit into int32"),
         (np.array([np.nan, 1]), "int64", "the number nan does not fit into int64"),
     ],
 )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is counted of a node: its elements, its batches and their rows."""
 
+import re
+
 import pytest
 
 import distinput as di
@@ -106,3 +108,11 @@ def test_full_batches_are_those_of_every_batch_that_is_seen() -> None:
     assert Dataset(both.node.with_full_batches()).to_list() == [[0, 1, 2], [3, 4, 5], [0, 1, 2]]
     mapped = RANGE(7).batch(3).map(lambda x: x)
     assert len(Dataset(mapped.node.with_full_batches()).to_list()) == 3
+
+
+def test_autotune_is_told_by_its_name() -> None:
+    ahead = RANGE(9).map(abs, num_parallel_calls=di.data.AUTOTUNE).prefetch(di.data.AUTOTUNE)
+    step = "prefetch(buffer_size=AUTOTUNE)"
+    assert str(ahead.node) == step
+    assert f"{step}\n    map(map_func=abs, num_parallel_calls=AUTOTUNE)" in re.sub("  int64.*", "", ahead.explain())
+    assert str(RANGE(9).take(-1).node) == "take(count=-1)"

@@ -110,6 +110,8 @@ def _check_kind(value: Any, given: np.dtype[Any], dtype: np.dtype[Any], what: st
     kind = kind_of(given)
     if kind_of(dtype) in _INTO.get(kind, kind):
         return
+    if isinstance(value, list | tuple) and np.shape(value)[-1:] == (0,):  # an empty list has no dtype of its own
+        return
     if hasattr(value, "dtype"):
         raise ValueError(
             f"{what}: Tensor conversion requested dtype {dtype_name(dtype)} for Tensor with dtype {dtype_name(given)}; "

@@ -37,7 +37,16 @@ def test_an_initial_value_is_a_copy() -> None:
     assert not np.shares_memory(as_initial(given, given.dtype, "w"), given)
 
 
-FITS = [(1, "float32"), (1.5, "float64"), (np.ones(2), "float32"), (np.arange(2), "uint8"), (1.5, "complex64")]
+FITS: list[tuple[Any, str]] = [
+    (1, "float32"),
+    (1.5, "float64"),
+    (np.ones(2), "float32"),
+    (np.arange(2), "uint8"),
+    (1.5, "complex64"),
+]
+
+
+FITS += [([], dtype) for dtype in ("int32", "bool", "float32", "uint8")] + [([[], []], "int64")]
 
 
 @pytest.mark.parametrize("value, dtype", FITS)
