@@ -21,6 +21,9 @@ if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", "")
 
 # Dask's own 30 s are too few for a process that shares its core with many; nobody starts a worker again whose nanny gave up.
 os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "120s")
+# Their workers are forked from a process that has loaded Dask, which else takes seconds of a core for each.
+if os.environ.get("DISTINPUT_TESTS") != "deep":
+    os.environ.setdefault("DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD", "forkserver")
 
 # Packages that distinput works without. `make test` installs them, but for LitData, Ray and TensorFlow; `make test-core` none.
 # fmt: off

@@ -47,7 +47,7 @@ _LARGEST = 100_000
 """Bytes of a message: a socket takes twice as many at once."""
 _READ_AT_THE_START = ("PYTHON", "NUMBA_", "LD_")
 """Variables of these names change an interpreter when it begins, and only then..."""
-_TOLD = {"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS"}
+_TOLD = {"NUMBA_CACHE_DIR", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS"}
 """...but for these, which a fork can follow later."""
 _STATUS = struct.Struct("i")
 

@@ -63,16 +63,16 @@ def growing(n: int = 6) -> Dataset:
 
 
 PIPELINES: dict[str, Callable[[], Dataset]] = {
-    "batch": lambda: growing().batch(2),
-    "batch of batches": lambda: growing(7).batch(2).batch(2),
-    "unbatch": lambda: growing(7).batch(3).unbatch(),
-    "rebatch in a cycle": lambda: growing(7).batch(3).rebatch([1, 0, 2]),
+    "batch": lambda: growing(5).batch(2),
+    "batch of batches": lambda: growing(5).batch(2).batch(2),
+    "unbatch": lambda: growing(5).batch(3).unbatch(),
+    "rebatch in a cycle": lambda: growing(5).batch(3).rebatch([1, 0, 2]),
     "slices": lambda: Dataset.from_tensor_slices((np.arange(3), SparseTensor([[0, 1], [2, 0]], [7, 8], [3, 2]))),
     "sparse batches apart": lambda: Dataset.from_tensor_slices(np.eye(5)).sparse_batch(3, [5]).unbatch().batch(2),
-    "window": lambda: growing().window(2, shift=1).flat_map(lambda w: w.batch(2)),
-    "cache": lambda: growing().cache().batch(4).unbatch(),
+    "window": lambda: growing(5).window(2, shift=1).flat_map(lambda w: w.batch(2)),
+    "cache": lambda: growing(5).cache().batch(4).unbatch(),
     "shard_batches": lambda: growing(9).batch(4).shard_batches(2, 1),
-    "group_by_window": lambda: growing().group_by_window(lambda s: s.shape[0] % 2, lambda _, w: w.batch(2), 2),
+    "group_by_window": lambda: growing(5).group_by_window(lambda s: s.shape[0] % 2, lambda _, w: w.batch(2), 2),
     "concatenate": lambda: growing(3).batch(2).concatenate(growing(3).batch(3)).unbatch(),
     "another rank": lambda: growing(3).concatenate(Dataset.from_tensors(SparseTensor([[0, 1]], [7], [1, 2])).map(wide)),
 }

@@ -33,9 +33,9 @@ CRC_IS_RIGHT = CRC + "assert crc32c(data) == 0xE3069283\n"
 
 
 def python(code: str, folder: Path | str, **environment: str) -> str:
-    """What a fresh interpreter prints; it must end well and quietly."""
+    """What a new process prints; it must end well and quietly."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder)} | environment
-    command = [sys.executable, "-X", "faulthandler", "-c", code]
+    command = [sys.executable, "-c", f"import faulthandler; faulthandler.enable()\n{code}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
@@ -56,6 +56,7 @@ def warm(compiled: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.fresh_process
 def test_warnings_of_the_program_are_its_own_while_kernels_compile(tmp_path: Path) -> None:
     code = """
 import contextlib, threading, warnings
@@ -78,6 +79,7 @@ print(lost, warnings.filters == filters)
     assert python(code, tmp_path).split() == ["0", "True"]
 
 
+@pytest.mark.fresh_process
 def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
     names = ", ".join(["checksums", "example_messages", "lines", "random_orders", "spans"])
     code = f"import sys; from distinput.kernels import {names}; assert not {{'numba', 'llvmlite'}} & set(sys.modules)"
@@ -91,11 +93,13 @@ def test_a_cold_cache_is_filled_behind_the_first_call(tmp_path: Path) -> None:
     assert len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
+@pytest.mark.fresh_process
 def test_nothing_is_loaded_for_little_work(warm: Path) -> None:
     told = "import sys, threading; print({'numba', 'llvmlite'} & set(sys.modules), len(threading.enumerate()))"
     assert python(CRC_IS_RIGHT * 20 + told, warm).split() == ["set()", "1"]
 
 
+@pytest.mark.fresh_process
 def test_a_kernel_in_the_cache_is_loaded_at_its_first_call_without_numba(warm: Path) -> None:
     told = "import sys, threading; print(crc32c.is_compiled, 'numba' in sys.modules, len(threading.enumerate()))"
     assert python(LOAD + CRC_IS_RIGHT + told, warm).split() == ["True", "False", "1"]
@@ -121,6 +125,7 @@ def test_a_kernel_is_compiled_once_references_have_worked_for_long(tmp_path: Pat
     assert python(code, tmp_path).split() == ["True", "0", "<kernel", "crc32c:", "reference>"]
 
 
+@pytest.mark.fresh_process
 def test_a_kernel_that_another_process_compiles_is_loaded_when_it_is_there(tmp_path: Path, compiled: Path) -> None:
     folder = tmp_path / "distinput"
     folder.mkdir()
@@ -177,6 +182,7 @@ def test_without_numba_the_reference_serves(tmp_path: Path) -> None:
     assert python(code, tmp_path, DISTINPUT_KERNELS="compiled").strip() == "told"
 
 
+@pytest.mark.fresh_process
 def test_a_program_may_end_during_a_compilation(tmp_path: Path) -> None:
     python(COMPILE + CRC_IS_RIGHT, tmp_path)
     locate = "import time; from distinput.kernels import example_messages, kernel\n"
@@ -206,6 +212,7 @@ READ_SLOWLY = """if True:
 """
 
 
+@pytest.mark.fresh_process
 @pytest.mark.parametrize("warnings", ["error", "default"])
 def test_a_program_may_end_while_a_kernel_is_read(warm: Path, warnings: str) -> None:
     python(READ_SLOWLY, warm, PYTHONWARNINGS=warnings)
@@ -237,6 +244,7 @@ LINK_SLOWLY = """if True:
 """
 
 
+@pytest.mark.fresh_process
 def test_a_program_that_ends_lets_llvm_note_who_owns_what(tmp_path: Path) -> None:
     assert python(LINK_SLOWLY, tmp_path) == "True\n"
 
@@ -250,6 +258,7 @@ def test_a_forked_process_starts_its_own_compilation(tmp_path: Path) -> None:
     python("import warnings; warnings.simplefilter('ignore')\n" + code, tmp_path)
 
 
+@pytest.mark.fresh_process
 def test_the_mode_is_chosen_by_the_environment(tmp_path: Path) -> None:
     shown = CRC_IS_RIGHT + "import sys; print(crc32c.is_compiled, 'numba' in sys.modules)"
     assert python(shown, tmp_path, DISTINPUT_KERNELS="reference").split() == ["False", "False"]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import pkgutil
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from distinput import kernels
 from distinput.kernels import dealing, example_values, plain_csv, plain_json, tar_samples
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
 from tests.depth import cases
+
+for _module in pkgutil.iter_modules(kernels.__path__, "distinput.kernels."):
+    importlib.import_module(_module.name)  # so that all kernels are declared, whichever tests run beside these
 
 Draw = Callable[..., Any]
 SMALL = st.integers(0, 40)

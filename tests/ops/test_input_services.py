@@ -237,7 +237,8 @@ def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypa
     assert asked or not lent_memory.machine()
 
 
-def test_a_function_that_ends_its_worker_is_named(client: Any) -> None:
+def test_a_function_that_ends_its_worker_is_named(client: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", cases(0, 3))  # each costs a new worker
     dataset = RANGE(40).map(fatal, output_signature=INT64).on_workers(client)
     before, error = until_error(dataset)
     assert isinstance(error, UnavailableError)
