@@ -269,7 +269,7 @@ def _elsewhere(fresh: Callable[[], Dataset], state: State, most: int, middle: in
 # ----------------------------------------------------------------------------
 
 
-def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 5.0) -> None:
+def check_nothing_left(factory: Callable[[], Dataset], *, seconds: float = 30.0) -> None:
     """Law 8: no thread, process or open file is left behind, however an iteration ends.
 
     A pass is run to its end (or its error), closed after one element, closed before the first, abandoned after one element,
