@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from distinput import __version__
@@ -47,7 +46,7 @@ class Machine:
     open_files: int | None
 
 
-def this_machine(cgroup: Path = CGROUP) -> Machine:
+def this_machine(cgroup: str | os.PathLike[str] = CGROUP) -> Machine:
     """This machine.
 
     Args:
@@ -65,8 +64,8 @@ def this_machine(cgroup: Path = CGROUP) -> Machine:
     )
 
 
-def _quota(cgroup: Path) -> float | None:
-    words = limit_words(cgroup / "cpu.max")
+def _quota(cgroup: str | os.PathLike[str]) -> float | None:
+    words = limit_words(cgroup, "cpu.max")
     return int(words[0]) / int(words[1]) if len(words) == 2 and words[0].isdigit() and words[1].isdigit() else None
 
 

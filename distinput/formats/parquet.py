@@ -531,11 +531,11 @@ class _Pass:
         )
         most = self.format.batch_rows or max(1, min(MOST_ROWS, block_bytes // row_bytes, in_slice))
         whole = group.nbytes <= self.room and group.widest <= _WIDE_BYTES and self.order != []
-        taken = 0 if whole else self._taken_bytes(number)
+        page_bytes = 0 if whole else self._taken_bytes(number)
         first_ends = 0
-        if taken:
+        if page_bytes:
             # Readers of many files end their slices at other times, so half of each waits on average: it may be twice as long.
-            in_slice = 2 * max(in_slice, taken // _TIMES_DECODED // row_bytes)
+            in_slice = 2 * max(in_slice, page_bytes // _TIMES_DECODED // row_bytes)
             slices, part = max(2, -(-group.rows // in_slice)), _part_of_one(self.readers.path)
             in_slice = max(1, int(group.rows / (slices - 1 + part)))  # the first one is a part of it
             first_ends = group.rows - (slices - 1) * in_slice
@@ -543,8 +543,8 @@ class _Pass:
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
         decode = RowGroupBatches(batches, group.rows).decode
-        if taken:
-            decode = partial(self._taken, number, taken)
+        if page_bytes:
+            decode = partial(self._taken, number, page_bytes)
         for first in range(-(-first_ends % at_once), wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
             if rows:
@@ -553,7 +553,7 @@ class _Pass:
                     len(rows) * row_bytes,
                     rows.start > wanted.start,
                     partial(decode, rows),
-                    partial(self._blocks, number, before, rows, most, bool(taken)),
+                    partial(self._blocks, number, before, rows, most, bool(page_bytes)),
                     partial(_behind, before + rows.stop),
                     local_path(self.readers.path) is None,
                 )

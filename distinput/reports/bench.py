@@ -220,22 +220,22 @@ def _of_buffers(steps: list[Node], stats: Stats, marks: _Marks) -> Iterator[str]
         if not isinstance(step, Shuffle) or step.input.random_access:  # row numbers are shuffled
             continue
         asked = stats.get(f"{numbers[id(step.input)]}:{step.input.op}")
-        held = 0 if asked is None else min(step.most, asked["rows"])
-        if asked is None or held < 2:
+        waiting = 0 if asked is None else min(step.most, asked["rows"])
+        if asked is None or waiting < 2:
             continue
-        filling = min(first, asked["seconds"] * held / asked["rows"])
-        nbytes = held * max(step.spec.row_bytes, marks.row_bytes if _as_they_are(step, steps[-1]) else 0)
+        filling = min(first, asked["seconds"] * waiting / asked["rows"])
+        nbytes = waiting * max(step.spec.row_bytes, marks.row_bytes if _as_they_are(step, steps[-1]) else 0)
         costs = []
         if filling >= max(SHORT, first / 2):
             costs.append(f"the first one is delivered after {seconds_text(first)}")
         if most is not None and nbytes >= _MUCH * most:
             costs.append(f"they take about {bytes_text(nbytes)} of the {bytes_text(most)} of memory")
         if costs:
-            fewer = held // 10 or 1
-            then = seconds_text(first - filling * (1 - fewer / held))
+            fewer = waiting // 10 or 1
+            then = seconds_text(first - filling * (1 - fewer / waiting))
             yield (
-                f"{step}: {held:,} elements wait in its buffer: {', and '.join(costs)}. As measured, buffer_size={fewer} would "
-                f"deliver the first one after {then}. Where files can be read in any order, shuffle their names as well."
+                f"{step}: {waiting:,} elements wait in its buffer: {', and '.join(costs)}. As measured, buffer_size={fewer} "
+                f"would deliver the first one after {then}. Where files can be read in any order, shuffle their names as well."
             )
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -400,25 +399,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-CGROUP = Path("/sys/fs/cgroup")
+CGROUP = "/sys/fs/cgroup"
 """Where Linux has the limits of a container."""
 
 
-def memory(cgroup: Path = CGROUP) -> int | None:
+def memory(cgroup: str | os.PathLike[str] = CGROUP) -> int | None:
     """Bytes of memory that this process may use, of the machine or of its container; None if it is not known.
 
     Source: memory.max of Linux, Documentation/admin-guide/cgroup-v2.rst.
     """
-    limits = [int(word) for word in limit_words(cgroup / "memory.max") if word.isdigit()]
+    limits = [int(word) for word in limit_words(cgroup, "memory.max") if word.isdigit()]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(limits, default=None)
 
 
-def limit_words(path: Path) -> list[str]:
+def limit_words(cgroup: str | os.PathLike[str], name: str) -> list[str]:
     """The words of a file with a limit; none where there is no such file."""
     try:
-        return path.read_text(encoding="ascii").split()
+        with open(os.path.join(cgroup, name), encoding="ascii") as file:
+            return file.read().split()
     except (OSError, UnicodeDecodeError):
         return []
 
