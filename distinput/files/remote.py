@@ -20,7 +20,7 @@ from distinput.run.threads import Pool, Task
 
 _AHEAD_BYTES = 4 * PIECE_BYTES  # the most that a stream reads ahead
 _SMALL_BYTES = 512 << 10  # a stream that reads ahead less makes one request at a time
-_LEAST_BYTES = 64 << 10  # of a piece, where many files are read by turns
+_LEAST_BYTES = 256 << 10  # of a piece, where many files are read by turns: a request takes as long as some megabytes
 _GROWTH = 4  # how many times larger the next request is than the one before, and what is read ahead than what was read
 _GAP = 20
 """A range is merged with the one before it if the gap between them is at most 1/20 of its size."""

@@ -564,7 +564,7 @@ class _Pass:
         Between slices, an open reader holds a page and a buffer of each column, which is more than small slices are.
         """
         path, stamp = self.readers.path, self.readers.stamp
-        if self.room >= _PAGED_BYTES or not self.spec.leaves:
+        if self.room >= _PAGED_BYTES or not self.spec.leaves or local_path(self.readers.path) is None:
             return 0
         names = schema_of(path, stamp).names if self.columns is None else self.columns
         pages = [pages_of(path, stamp, number, name) for name in names]

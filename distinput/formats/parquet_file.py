@@ -220,6 +220,10 @@ _READ_BYTES, _LEAST_READ = 1 << 18, 1 << 13
 """How much of each column of a local file is read at a time: small enough to be in the CPU cache when it is decoded,
 which halves the time for numbers. Less where many files are read by turns."""
 
+_LEAST_REQUESTED = 2 << 20
+"""How much of all columns of a remote file is requested at a time at least, however many files are read by turns: a request
+takes as long as some megabytes."""
+
 _PIECE_BYTES, _PIECES_BYTES = 4 << 20, 32 << 20
 """How much of a remote file is read at a time when columns are decoded in slices: of each column, and of all. A row group
 that is decoded at once is there already, and pyarrow would copy it into a buffer of its own, a tenth of the time."""
@@ -481,7 +485,8 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReade
     local, footer = local_path(path), _footer_of(path, stamp)
     columns = max(1, footer.metadata.num_columns)
     buffered = _READ_BYTES if local else max(_READ_BYTES, min(_PIECE_BYTES, _PIECES_BYTES // columns))
-    buffered = max(_LEAST_READ, room_for(buffered * columns) // columns)
+    least = _LEAST_READ if local else max(_LEAST_READ, _LEAST_REQUESTED // columns)
+    buffered = max(least, room_for(buffered * columns) // columns)
     remote = RemoteFile(path, footer.size, footer.facts) if local is None and footer.size else None
     with naming(path):
         source = remote or (open_binary(path) if local is None else pa.OSFile(os.fsencode(local), "rb"))
@@ -576,7 +581,9 @@ def batches_of(
         if at_once is None:
             batches = iter(reader.row_group(number, columns).to_batches())
         else:
-            batches = reader.file.iter_batches(at_once, row_groups=[number], columns=columns)
+            # Arrow has a thread for each core, too few for all that wait for a network.
+            threads = reader.remote is None
+            batches = reader.file.iter_batches(at_once, row_groups=[number], columns=columns, use_threads=threads)
         for batch in batches:
             yield row, batch
             row += batch.num_rows

@@ -293,8 +293,10 @@ class _Cycle:
     def __init__(self, op: Interleave, state: State, run: Run) -> None:
         self.singly = run.by_element
         run = run.one_by_one().by_block()
-        few = state["cycle"] <= _COMMON_CYCLE and run.asked.room is None  # each of them is read as one alone
-        self.op, self.run, self.epoch = op, run if few else run.sharing(state["cycle"]), state["epoch"]
+        count = op.input.cardinality
+        together = state["cycle"] if count < 0 else max(1, min(state["cycle"], count))
+        few = together <= _COMMON_CYCLE and run.asked.room is None  # each of them is read as one alone
+        self.op, self.run, self.epoch = op, run if few else run.sharing(together), state["epoch"]
         self.turn, self.done = state["turn"], state["done"]
         self.block_length = int(op.block_length or 1)
         self.queue = RowQueue(op.input.open(state["input"], run), state)
