@@ -535,7 +535,7 @@ class _Pass:
         first_ends = 0
         if page_bytes:
             # Readers of many files end their slices at other times, so half of each waits on average: it may be twice as long.
-            in_slice = 2 * max(in_slice, page_bytes // _TIMES_DECODED // row_bytes)
+            in_slice = 2 * max(1, in_slice, page_bytes // _TIMES_DECODED // row_bytes)
             slices, part = max(2, -(-group.rows // in_slice)), _part_of_one(self.readers.path)
             in_slice = max(1, int(group.rows / (slices - 1 + part)))  # the first one is a part of it
             first_ends = group.rows - (slices - 1) * in_slice

@@ -469,6 +469,7 @@ def test_a_slow_predicate_is_asked_in_a_map(clock: Clock) -> None:
     assert near(times_of(advice), 32)
 
 
+@pytest.mark.skipif(not DEEP, reason="needs cores that nobody else uses")
 def test_a_large_buffer_delivers_the_first_element_as_told_with_a_smaller_one() -> None:
     def check(x: Any) -> bool:
         time.sleep(0.005)
