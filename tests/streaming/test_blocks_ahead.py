@@ -80,6 +80,7 @@ def test_a_pass_begins_with_a_thread_where_one_paid_before(
 ) -> None:
     monkeypatch.setattr(ahead, "_WORTH_SECONDS", 0.003)
     monkeypatch.setattr(ahead, "_WORTH_PART", 0.125)
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: 0.0))  # this pass itself says nothing
     pace, source = Pace(), Counted(9)
     pace.took(made, used)
     with Run() as run:
