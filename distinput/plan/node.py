@@ -877,6 +877,7 @@ def describe(value: Any, most: int | None = 60) -> str:
 
 
 _AUTOTUNED = {"buffer_size", "cycle_length", "num_parallel_calls"}
+"""Arguments in which -1 stands for `AUTOTUNE`; elsewhere it is everything or for ever."""
 
 
 def given(step: Any) -> dict[str, str]:

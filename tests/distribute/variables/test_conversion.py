@@ -43,10 +43,9 @@ FITS: list[tuple[Any, str]] = [
     (np.ones(2), "float32"),
     (np.arange(2), "uint8"),
     (1.5, "complex64"),
+    *[([], dtype) for dtype in ("int32", "bool", "float32", "uint8")],
+    ([[], []], "int64"),
 ]
-
-
-FITS += [([], dtype) for dtype in ("int32", "bool", "float32", "uint8")] + [([[], []], "int64")]
 
 
 @pytest.mark.parametrize("value, dtype", FITS)
