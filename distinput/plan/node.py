@@ -876,8 +876,8 @@ def describe(value: Any, most: int | None = 60) -> str:
     return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 
+# Arguments in which -1 stands for `AUTOTUNE`; elsewhere it is everything or for ever.
 _AUTOTUNED = {"buffer_size", "cycle_length", "num_parallel_calls"}
-"""Arguments in which -1 stands for `AUTOTUNE`; elsewhere it is everything or for ever."""
 
 
 def given(step: Any) -> dict[str, str]:
