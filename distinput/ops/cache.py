@@ -2,8 +2,9 @@
 """`cache`: the elements of the first complete pass, kept in memory."""
 
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from distinput.files.paths import as_path
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
 from distinput.plan.check import at_least, normalized
-from distinput.plan.families import SameElements
+from distinput.plan.families import PassStore, SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
 
@@ -27,17 +28,17 @@ else:
     snapshot = later("distinput.ops.snapshot")  # the cache that is kept in files
 
 
-class CachedPass:
+class CachedPass(PassStore):
     """The pass that is kept: the epoch of the first one that began, and its elements once one with that epoch was complete."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lock = renewed(threading.Lock())
         self.block: Block | None = None
         self.complete = False
         # A pass that ended with an error: its epoch, and its elements.
         self.begun: tuple[int, list[Block]] | None = None
         self.holes = False  # an element fails, so that not all can be kept
-        self.epoch: int | None = None
 
     def take_up(self, row: int, epoch: int) -> list[Block] | None:
         """The elements before `row`, if a pass that ended with an error came so far; that pass is then resumed."""
@@ -75,7 +76,8 @@ class Cache(SameElements):
     Shapes and order: those of the first pass, which later ones make again where it was left before its end, as by `take` behind
     the cache. State: the row, the epoch of the first pass, and the input's state while its elements are made. A restart in a
     new process makes the pass again; so does `skip`, since only a complete pass is kept.
-    An op that reads by position (`global_shuffle`) makes all elements before its first one.
+    An op that reads by position (`global_shuffle`) makes all elements before its first one. A worker of a job whose policy divides
+    what is below keeps its own part.
 
     With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
     or nothing: a pass that ends before all elements are made is not kept, which a warning tells where a step behind the cache,
@@ -148,6 +150,10 @@ class Cache(SameElements):
         return snapshot.DiskCache(
             self.input, folder, self.max_bytes, shared=bool(self.shared), name=self.name, origin=self.origin
         )
+
+    def kept_by(self, share: Hashable) -> dict[str, Any]:
+        """What is another one over the elements of one worker."""
+        return {"store": self.store.of_share(share)}
 
     @property
     def cardinality(self) -> int:

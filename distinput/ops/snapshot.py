@@ -3,7 +3,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,7 +27,7 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
 from distinput.plan.code import function_word
-from distinput.plan.families import SameElements, drawn_seeds, stores
+from distinput.plan.families import PassStore, SameElements, drawn_seeds, stores
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.plan.reach import ReachedCode
@@ -105,11 +105,11 @@ class Described:
         self.node = node
 
 
-class DiskStore:
+class DiskStore(PassStore):
     """What this process knows of the passes: the epoch of the one that is kept, a word for it, and whether it was too large."""
 
     def __init__(self) -> None:
-        self.epoch: int | None = None
+        super().__init__()
         self.made: str | None = None
         self.block: Block | None = None
         """Stands for the elements where only their number is asked for."""
@@ -135,6 +135,10 @@ class KeptOnDisk(SameElements):
     def __post_init__(self) -> None:
         if self.described is None:
             normalized(self, "described", Described(self.input))
+
+    def kept_by(self, share: Hashable) -> dict[str, Any]:
+        """What is another one over the elements of one worker: the folder is of a pipeline that reads these."""
+        return {"store": self.store.of_share(share), "described": None}
 
     @property
     def cardinality(self) -> int:
