@@ -41,7 +41,7 @@ def test_one_worker_of_one_reads_everything(name: str) -> None:
     assert Dataset(auto_shard(with_policy(RANGE(4), POLICY[name]).node, 1, 0)).to_list() == [0, 1, 2, 3]
 
 
-def read_twice(shares: list[Dataset[Any]]) -> list[list[Any]]:
+def read_twice(shares: list[di.data.Dataset[Any]]) -> list[list[Any]]:
     first = [share.to_list() for share in shares]
     assert [share.to_list() for share in shares] == first
     return first
