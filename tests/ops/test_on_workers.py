@@ -305,7 +305,8 @@ def test_an_error_that_cannot_be_sent_names_its_element_and_its_step() -> None:
     with pytest.raises(RuntimeError, match="TwoArgumentsError: odd") as caught:
         RANGE(5).map(fails_oddly).on_workers("processes:1").to_list()
     notes = caught.value.__notes__
-    assert "on element np.int64(3)" in notes and any(note.startswith("in map(map_func=fails_oddly)") for note in notes)
+    assert "on element np.int64(3)" in notes
+    assert any(note.startswith("in map(map_func=fails_oddly)") for note in notes)
 
 
 @pytest.mark.parametrize("service", SERVICES)
