@@ -8,9 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import is_
 from sys import getrefcount
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 import numpy as np
 
@@ -366,7 +364,9 @@ _SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, by
 _ndarray = np.ndarray
 
 
-def _owner(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
+def copying(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
+    """As `owned`, with another way to copy an array."""
+
     def owned(value: Any) -> Any:
         kind = type(value)
         if kind in _SIMPLE:
@@ -508,12 +508,12 @@ def _is_base_alone(array: Array) -> bool:
     return type(base) is bytes
 
 
-def _copy(array: Array) -> Array:
+def fresh_copy(array: Array) -> Array:
     """Fresh memory is expensive, so that of large copies is used again."""
     return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
 
 
-def _copy_of(item: Any, copy: Callable[[Array], Array] = _copy) -> Any:
+def _copy_of(item: Any, copy: Callable[[Array], Array] = fresh_copy) -> Any:
     kind = type(item)
     if kind in _SIMPLE:
         return item
@@ -544,72 +544,11 @@ def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
     return found.copy() if is_ragged(found) else leaf if found is None else found
 
 
-owned = _owner(_copy)
+owned = copying(fresh_copy)
 """What a function returned, with copies of what somebody else may hold and change; to be called through `map`.
 
 Only there do the reference counts match those measured at import: `map(owned, map(function, elements))`.
 """
-
-
-class Refills:
-    """Copies what functions returned, as `owned` does, and notices arrays that they hold and fill again and again.
-
-    Calls that come one after the other may do so, since each result is copied before the next call. Calls on several threads
-    write over each other's results.
-
-    Attributes:
-      owned: copies a result; to be called as the function `owned` is.
-      seen: whether a call has changed an array that an earlier one had returned.
-      mixed: whether calls on several threads have.
-    """
-
-    _MOST, _FIRST = 256, 64
-
-    def __init__(self) -> None:
-        self.owned, self._first = _owner(self._copied), 0
-        self.seen = self.mixed = False
-        self._looks: OrderedDict[tuple[int, int], tuple[ref[Any], int, bytes]] = OrderedDict()
-        self._looking = Lock()
-
-    def noted(self, value: Any) -> Any:
-        """The same result, which goes to another function; its arrays are looked at, if it is one of the first ones."""
-        if self._first < self._FIRST:
-            self._first += 1
-            for item in value if type(value) is tuple else (value,):
-                if type(item) is _ndarray:
-                    self._look_at(item, item)
-        return value
-
-    def _copied(self, array: Array) -> Array:
-        copy = _copy(array)
-        self._look_at(array, copy)
-        return copy
-
-    def _look_at(self, array: Array, copy: Array) -> None:
-        if not array.size or array.dtype.hasobject:
-            return
-        place = array.__array_interface__["data"][0], array.nbytes
-        owner, thread, look = _memory_of(array), get_ident(), look_of(copy)
-        with self._looking:
-            before = self._looks.pop(place, None)
-            self._looks[place] = ref(owner), thread, look
-            if len(self._looks) > self._MOST:
-                self._looks.popitem(last=False)
-        if before is not None and before[0]() is owner and before[2] != look:
-            self.seen = True
-            self.mixed = self.mixed or before[1] != thread
-
-
-def _memory_of(array: Array) -> Array:
-    """The array that owns the memory of another one, as far as it is seen; not memory of ours, which is used again."""
-    owner = array
-    while True:
-        base: Any = owner.base
-        if type(base) is memoryview:
-            base = base.obj
-        if not isinstance(base, np.ndarray) or is_pooled(base):
-            return owner
-        owner = base
 
 
 def frozen(block: Block) -> ColumnBlock:

@@ -19,13 +19,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import Promise, adopt, all_known, kept, lent, owned
+from distinput.arrow.adopt import Promise, adopt, all_known, kept, lent
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure
 from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import DeadlineExceededError, FailedPreconditionError
+from distinput.functions.refills import Refills
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
@@ -378,6 +379,7 @@ class Generator(Node):
         if self.waits:
             run.waits.set()
         lends, pull = not self.copy, _Pull(row)
+        refills = Refills("from_generator", (*self.args, self.generator), each=False)
 
         def anew() -> Iterator[Any]:
             nonlocal lends
@@ -386,7 +388,7 @@ class Generator(Node):
             if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
-            return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
+            return map(refills.owned if self.copy else Promise("from_generator: `generator`"), iterator)
 
         def begin() -> Iterator[Any]:
             iterator = self.begun.items(anew, kept, sampling=run.sampling)
@@ -401,6 +403,7 @@ class Generator(Node):
             error = ending.told() if isinstance(ending, _HeldBack) else ending
             if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
+            refills.check()
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size

@@ -442,7 +442,10 @@ class _Pass:
             return Failure(error)
 
         before, most = state, self.run.at_once(MOST_CALLS)
-        for made, rows, first, mark in applied(upstream, state, chain.results, most, place, tolerant=self.run.tolerant):
+        calling = replace(self.calling, each=False)
+        results = partial(chain.results, refills=calling.refills)
+        for made, rows, first, mark in applied(upstream, state, results, most, place, tolerant=self.run.tolerant):
+            calling.check_refills()
             if type(rows) is Failure:
                 yield rows, between(before, mark, 0), rows
             else:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -106,11 +107,7 @@ def _end_all() -> None:
 
 
 # ----------------------------------------------------------------------------
-# A pool of threads that an interrupt of who waits for it cannot bring to a stop.
-#
-# `concurrent.futures` waits with conditions, which are written in Python: an interrupt in the middle of one leaves a lock
-# behind that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C
-# code.
+# Lanes: which calls come one after the other, because one thread makes them.
 # ----------------------------------------------------------------------------
 
 
@@ -118,7 +115,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-"""Seconds for which threads are waited for after an interrupt."""
+_lane, _lanes = threading.local(), count(1)
+
+
+def lane() -> int:
+    """Which thread of the library this is, among all that there were; 0 on threads of the program.
+
+    Those that iterate take their turns: there is one lane for them all.
+    """
+    found: int = getattr(_lane, "number", 0)
+    return found
+
+
+def in_lane(call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function on a thread that works for the library, beside others."""
+    if not lane():
+        _lane.number = next(_lanes)
+    return call(*args, **kwargs)
+
+
+# ----------------------------------------------------------------------------
+# A pool of threads that an interrupt of who waits for it cannot bring to a stop.
+#
+# `concurrent.futures` waits with conditions, which are written in Python: an interrupt in the middle of one leaves a lock
+# behind that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C
+# code.
+# ----------------------------------------------------------------------------
 
 
 class Task(Generic[R]):
@@ -220,7 +242,7 @@ class Pool:
         self._under_way.append(task)
         if len(self._under_way) > len(self.threads) < self._most:
             serve = self._context.copy().run  # two threads cannot run in one
-            thread = threading.Thread(target=serve, args=(_serve, self._waiting), name=self._name, daemon=True)
+            thread = threading.Thread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name, daemon=True)
             self.threads.append(thread)
             thread.start()
         return task
