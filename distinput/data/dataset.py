@@ -106,6 +106,9 @@ Value3 = TypeVar("Value3", bound=np.generic | np.ndarray[Any, Any] | bytes)
 _NODE = (Node, "Node")
 """Annotations of fields that are further inputs; strings, where annotations are not evaluated."""
 
+_NUMBER = (int, int | None, "int", "int | None")
+"""Those of fields that are whole numbers."""
+
 _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "bufsize": ("buffer_size",),
     "concurrency": ("num_parallel_calls",),
@@ -165,6 +168,7 @@ class Arguments:
         shown.sort(key=lambda p: p.kind)  # stable: `name` comes after the others that have a position
         self.op = op
         self.datasets = {p.name for p in rest if p.annotation in _NODE}
+        self.numbers = {p.name for p in rest if p.annotation in _NUMBER}
         self.known = [p.name for p in shown]
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
@@ -195,6 +199,11 @@ class Arguments:
             if name in arguments:
                 arguments[name] = self._node(name, arguments[name])
         return arguments
+
+    def taken(self, name: str, value: Any) -> Any:
+        """An argument as it is now; a whole number as one of Python, in which none that is computed from it overflows."""
+        value = taken(value)
+        return int(value) if name in self.numbers and isinstance(value, np.integer) else value
 
     def _node(self, name: str, value: Any) -> Node:
         if not isinstance(value, DatasetSpec.value_type):
@@ -245,7 +254,7 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
     arguments = Arguments(name, op)
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        given = {name: taken(value) for name, value in arguments.by_name(args, kwargs).items()}
+        given = {name: arguments.taken(name, value) for name, value in arguments.by_name(args, kwargs).items()}
         made = op(self.node, **given).with_functions_taken()
         return self._followed_by(made.added(), reshuffles)
 
