@@ -364,8 +364,12 @@ _SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, by
 _ndarray = np.ndarray
 
 
-def copying(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
-    """As `owned`, with another way to copy an array."""
+Noted = Callable[[Any, Any], None]
+"""Called with something that can be changed and is no array of NumPy, and its copy, or an array over its memory."""
+
+
+def copying(copy: Callable[[Array], Array], noted: Noted | None = None) -> Callable[[Any], Any]:
+    """As `owned`, with another way to copy an array, and told of all else that is copied."""
 
     def owned(value: Any) -> Any:
         kind = type(value)
@@ -376,7 +380,7 @@ def copying(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
                 return value
             return copy(value)
         if kind is not tuple and kind is not list and kind is not dict:
-            return _copy_of(value, copy)
+            return _copy_of(value, copy, noted)
         held = getrefcount(value) > _ALONE
         for item in value.values() if kind is dict else value:
             inner = type(item)
@@ -386,8 +390,13 @@ def copying(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
             elif inner not in _SIMPLE:
                 break
         else:
-            return kind(value) if held else value  # a tuple is itself
-        return _copy_of(value, copy)
+            if not held or kind is tuple:
+                return value
+            made = kind(value)
+            if noted is not None:
+                noted(value, made)
+            return made
+        return _copy_of(value, copy, noted)
 
     return owned
 
@@ -513,20 +522,27 @@ def fresh_copy(array: Array) -> Array:
     return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
 
 
-def _copy_of(item: Any, copy: Callable[[Array], Array] = fresh_copy) -> Any:
+def _copy_of(item: Any, copy: Callable[[Array], Array] = fresh_copy, noted: Noted | None = None) -> Any:
     kind = type(item)
     if kind in _SIMPLE:
         return item
     if kind is _ndarray:
         return copy(item)
-    if kind is list or kind is tuple:
-        return kind([_copy_of(value, copy) for value in item])
-    if kind is dict:
-        return {key: _copy_of(value, copy) for key, value in item.items()}
-    return map_leaves(lambda leaf: _copied(leaf, copy), item, lists=False)
+    if kind is tuple:
+        return tuple([_copy_of(value, copy, noted) for value in item])
+    made: Any
+    if kind is list:
+        made = [_copy_of(value, copy, noted) for value in item]
+    elif kind is dict:
+        made = {key: _copy_of(value, copy, noted) for key, value in item.items()}
+    else:
+        made = map_leaves(lambda leaf: _copied(leaf, copy, noted), item, lists=False)
+    if noted is not None and not isinstance(made, np.ndarray):
+        noted(item, made)
+    return made
 
 
-def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
+def _copied(leaf: Any, copy: Callable[[Array], Array], noted: Noted | None) -> Any:
     if isinstance(leaf, np.ndarray):
         return copy(leaf)
     if is_ragged(leaf) or isinstance(leaf, np.void):
@@ -534,12 +550,19 @@ def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
     if isinstance(leaf, list):  # of a class of the user's own
-        return [_copy_of(value, copy) for value in leaf]
+        items = [_copy_of(value, copy, noted) for value in leaf]
+        if noted is not None:
+            noted(leaf, items)
+        return items
     adopted = adopt(leaf)
     if adopted is not leaf:  # a table, or an array of Arrow, which may own the memory
-        return _copy_of(adopted, copy)
+        if noted is not None:
+            noted(leaf, adopted)
+        return _copy_of(adopted, copy, noted)
     found = array_of(leaf)  # of another library, or a buffer, which may own the memory
     if isinstance(found, np.ndarray):
+        if noted is not None:
+            noted(leaf, found)
         return copy(found)
     return found.copy() if is_ragged(found) else leaf if found is None else found
 

@@ -26,20 +26,48 @@ from distinput.values.buffers import is_pooled
 
 
 class _Look(NamedTuple):
-    """What an array was like when it was copied last: by which calls, on which thread, and which of all looks it was."""
+    """What something was like when it was copied last: by which calls, on which thread, and which of all looks it was."""
 
-    owner: "ref[Array]"
+    owner: Callable[[], Any]
     calls: "ref[Refills]"
     lane: int
-    look: bytes
+    look: Any
     number: int
 
 
-_MOST = 1024
-"""Arrays that are remembered."""
+class _Looks:
+    """What was seen last of some things that functions hold.
 
-_looks: dict[tuple[int, int], _Look] = {}
-"""By place. Without a lock, which a fork could leave closed: where two threads meet here, one look may be missed."""
+    Without a lock, which a fork could leave closed: where two threads meet here, one look may be missed.
+
+    Args:
+      most: how many are remembered.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._looks: dict[tuple[int, int], _Look] = {}
+
+    def swapped(self, place: tuple[int, int], look: _Look) -> _Look | None:
+        """What was seen in this place before, which this takes the place of."""
+        before = self._looks.pop(place, None)
+        self._looks[place] = look
+        if len(self._looks) > self._most:
+            for old in list(self._looks)[: self._most // 2]:
+                self._looks.pop(old, None)
+        return before
+
+
+_of_others, _of_python = _Looks(1024), _Looks(64)
+"""Lists, dicts and the like know no weak references, so that they live as long as they are remembered."""
+
+_LARGE = 1 << 16
+"""Lists, dicts and the like with more items are not remembered."""
+
+_LOOKED_AT = 64
+"""Items of them that are looked at."""
+
+_PLAIN = (np.generic, bool, int, float, complex, str, bytes, type(None))
 
 _numbers = count()
 
@@ -62,12 +90,12 @@ class Refills:
         self._op, self._functions, self._each = op, functions, each
         self._born, self._first, self._copies = next(_numbers), 0, 0
         self.seen = False
-        self._mixed: tuple[Array, Refills] | None = None
+        self._mixed: tuple[Any, Refills] | None = None
 
     @property
     def owned(self) -> Callable[[Any], Any]:
         """Copies a result; to be called as the function `owned` is."""
-        return copying(self._copied)
+        return copying(self._copied, self._noted)
 
     def noted(self, value: Any) -> Any:
         """The same result, which goes to another function; its arrays are looked at, if it is one of the first ones."""
@@ -84,7 +112,8 @@ class Refills:
             return None
         array, other = self._mixed
         variable = _variable(self._functions, array) or _variable(other._functions, array)
-        what = "one array" if variable is None else f"one array, {variable},"
+        kind = type(array).__name__ if isinstance(array, list | dict | bytearray) else "array"
+        what = f"one {kind}" if variable is None else f"one {kind}, {variable},"
         calls, cure = "calls on several threads", "leave out num_parallel_calls= and executor="
         if other is not self:
             one, another = _called(self._functions), _called(other._functions)
@@ -107,27 +136,77 @@ class Refills:
 
     def _copied(self, array: Array) -> Array:
         copy = fresh_copy(array)
-        self._copies += 1
-        if self._each or self._copies <= self._FIRST or not self._copies % self._LATER:
+        if self._is_due():
             self._look_at(array, copy)
         return copy
+
+    def _noted(self, held: Any, copy: Any) -> None:
+        if not self._is_due():
+            return
+        place = id(held), 0
+        if isinstance(held, memoryview):
+            whole = memoryview(held.obj)
+            if held.nbytes != whole.nbytes:
+                return  # where the part lies is not told
+            held, place = whole.obj, (id(whole.obj), 0)
+        elif (base := getattr(held, "_base", None)) is not None and isinstance(copy, np.ndarray):
+            start, nbytes = _place_of(copy)
+            held, place = base, (start, ~nbytes)  # a view of PyTorch
+        look = _look_of(copy)
+        if look is not None:
+            self._compare(held, place, look)
+
+    def _is_due(self) -> bool:
+        self._copies += 1
+        return self._each or self._copies <= self._FIRST or not self._copies % self._LATER
 
     def _look_at(self, array: Array, copy: Array) -> None:
         if not array.size or array.dtype.hasobject:
             return
-        place = array.__array_interface__["data"][0], array.nbytes
-        owner, here, look = _memory_of(array), lane(), look_of(copy)
-        before = _looks.pop(place, None)
-        _looks[place] = _Look(ref(owner), ref(self), here, look, next(_numbers))
-        if len(_looks) > _MOST:
-            for old in list(_looks)[: _MOST // 2]:
-                _looks.pop(old, None)
+        self._compare(_memory_of(array), _place_of(array), look_of(copy))
+
+    def _compare(self, owner: Any, place: tuple[int, int], look: Any) -> None:
+        """Compare what something is like with what it was like before; `place` is the part of it that was given."""
+        here = lane()
+        try:
+            looks, held = _of_others, cast(Callable[[], Any], ref(owner))
+        except TypeError:
+            if not isinstance(owner, list | dict | bytearray) or len(owner) > _LARGE or _holds_arrays(owner):
+                return
+            looks, held = _of_python, lambda: owner
+        before = looks.swapped(place, _Look(held, ref(self), here, look, next(_numbers)))
         if before is None or before.owner() is not owner or before.look == look:
             return
         self.seen = True
         other = before.calls()
         if before.lane != here and other is not None and (other is self or before.number > self._born):
             self._mixed = owner, other
+
+
+def _holds_arrays(container: Any) -> bool:
+    """Whether a list, a dict or what is in them holds more than numbers and texts; that is not kept alive here."""
+    items = container.values() if isinstance(container, dict) else () if isinstance(container, bytearray) else container
+    return any(
+        _holds_arrays(item) if type(item) in (list, dict) else not isinstance(item, _PLAIN) for item in list(items)
+    )
+
+
+def _place_of(array: Array) -> tuple[int, int]:
+    return array.__array_interface__["data"][0], array.nbytes
+
+
+def _look_of(copy: Any, deepest: int = 3) -> Any:
+    """A few of the values of a copy, by which most changes are noticed; None where it is not of arrays, numbers and texts."""
+    if isinstance(copy, np.ndarray):
+        return None if copy.dtype.hasobject or not copy.size else look_of(copy)
+    if isinstance(copy, bytes | str):
+        return copy[:: max(1, len(copy) // _LOOKED_AT)]
+    if isinstance(copy, _PLAIN) or not deepest:
+        return copy if deepest else None
+    named = copy if isinstance(copy, dict) else getattr(copy, "__dict__", {})
+    items = copy if isinstance(copy, list | tuple) else list(named.values())
+    looks = [_look_of(item, deepest - 1) for item in items[:_LOOKED_AT]]
+    return tuple(looks) if looks and None not in looks else None
 
 
 def _memory_of(array: Array) -> Array:
@@ -159,7 +238,7 @@ def _called(functions: Sequence[Any]) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
-def _variable(functions: Sequence[Any], array: Array) -> str | None:
+def _variable(functions: Sequence[Any], array: Any) -> str | None:
     """The variable or attribute in which functions hold an array."""
     seen: set[int] = set()
     for function in reversed(functions):
@@ -169,14 +248,14 @@ def _variable(functions: Sequence[Any], array: Array) -> str | None:
     return None
 
 
-def _found(value: Any, array: Array, seen: set[int], depth: int) -> str | None:
+def _found(value: Any, array: Any, seen: set[int], depth: int) -> str | None:
     if not depth or id(value) in seen:
         return None
     seen.add(id(value))
     parts = list(_parts_of(value))
     for name, part in parts:
         items = part if isinstance(part, list | tuple) else part.values() if isinstance(part, dict) else (part,)
-        if any(isinstance(item, np.ndarray) and _memory_of(item) is array for item in items):
+        if part is array or any(isinstance(item, np.ndarray) and _memory_of(item) is array for item in items):
             return name
     names = (_found(part, array, seen, depth - 1) for _, part in parts)
     return next((name for name in names if name is not None), None)
