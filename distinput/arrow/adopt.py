@@ -76,7 +76,12 @@ def is_arrow_array(value: Any) -> bool:
     kind: Any = type(value)
     if not _is_array_class(kind):
         return False
-    return not (library_of(kind) == "pandas" and isinstance(value.dtype, np.dtype) and value.dtype.kind != "O")
+    return not (library_of(kind) == "pandas" and _is_of_numpy(value.dtype))
+
+
+def _is_of_numpy(dtype: Any) -> bool:
+    """Whether NumPy makes an array of a column of pandas; of a sparse one, of which Arrow makes none, a dense one."""
+    return (isinstance(dtype, np.dtype) and dtype.kind != "O") or type(dtype).__name__ == "SparseDtype"
 
 
 @lru_cache(maxsize=1024)
@@ -160,7 +165,7 @@ def _of_pandas(frame: Any) -> Any:
     arrays = []
     for place, name in enumerate(names):
         column = frame.iloc[:, place]
-        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind != "O"
+        plain = _is_of_numpy(column.dtype)
         try:
             arrays.append(pa.array(column.to_numpy()) if plain else pa.array(column, from_pandas=True))
         except (pa.ArrowException, TypeError, ValueError) as error:

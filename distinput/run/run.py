@@ -700,6 +700,10 @@ class Run(Closing):
         """Context variables for one more thread; see `Threads`."""
         return self._threads.context
 
+    def check_process(self) -> None:
+        """Refuse to wait for threads that stayed in another process; see `Threads`."""
+        self._threads.check_process()
+
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
         """A thread for one stream; see `Threads.beside`."""
         return self._threads.beside(thread, end)

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
-from distinput.errors import CancelledError
+from distinput.errors import CancelledError, FailedPreconditionError
 
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
@@ -336,6 +336,7 @@ class Threads:
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
         # The garbage collector may end a stream while its own thread is in here.
         self._lock = threading.RLock()
+        self._process = os.getpid()
 
     @contextmanager
     def pool(self, threads: int) -> Iterator[Pool]:
@@ -367,6 +368,15 @@ class Threads:
     def context(self) -> Context:
         """Context variables for one more thread."""
         return self._context.copy()
+
+    def check_process(self) -> None:
+        """Refuse to wait for threads that stayed in another process.
+
+        Raises:
+          FailedPreconditionError: there are some, and this process is a fork.
+        """
+        if self._process != os.getpid() and (self._single or any(pool.threads for pool in self._pools)):
+            check_process(self._process)
 
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:
@@ -409,6 +419,22 @@ class Threads:
 
 def _alive(pool: Pool) -> bool:
     return any(thread.is_alive() for thread in pool.threads)
+
+
+def check_process(process: int) -> None:
+    """Refuse what needs threads or workers of another process, of which this one is a fork.
+
+    Args:
+      process: the number of the one that has begun them.
+
+    Raises:
+      FailedPreconditionError: it is not this one.
+    """
+    if process != os.getpid():
+        raise FailedPreconditionError(
+            f"this iteration was begun in process {process}, and this is a fork of it, which has none of its threads; iterate "
+            "the dataset, or what state() gave, in each process anew"
+        )
 
 
 # ----------------------------------------------------------------------------
