@@ -168,12 +168,12 @@ class Arguments:
         shown.sort(key=lambda p: p.kind)  # stable: `name` comes after the others that have a position
         self.op = op
         self.datasets = {p.name for p in rest if p.annotation in _NODE}
-        self.numbers = {p.name for p in rest if p.annotation in _NUMBER}
         self.known = [p.name for p in shown]
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
         self.signature = signature.replace(parameters=[myself, *shown], return_annotation="Dataset")
+        self.numbers = {p.name for p in rest if p.annotation in _NUMBER}
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments given, by name, with datasets replaced by their nodes.

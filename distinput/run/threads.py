@@ -336,7 +336,6 @@ class Threads:
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
         # The garbage collector may end a stream while its own thread is in here.
         self._lock = threading.RLock()
-        self._process = os.getpid()
 
     @contextmanager
     def pool(self, threads: int) -> Iterator[Pool]:
@@ -369,14 +368,14 @@ class Threads:
         """Context variables for one more thread."""
         return self._context.copy()
 
-    def check_process(self) -> None:
-        """Refuse to wait for threads that stayed in another process.
+    def check_process(self, process: int) -> None:
+        """Refuse to wait for threads that stayed in another process, the number of which is given.
 
         Raises:
           FailedPreconditionError: there are some, and this process is a fork.
         """
-        if self._process != os.getpid() and (self._single or any(pool.threads for pool in self._pools)):
-            check_process(self._process)
+        if self._single or any(pool.threads for pool in self._pools):
+            check_process(process)
 
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:
