@@ -81,7 +81,7 @@ def _add_filled(kind: Any, path: str, value: Any, fill: Mapping[str, Any], fille
     """
     if isinstance(kind, pa.BaseExtensionType):
         return _add_filled(kind.storage_type, path, value, fill, filled)
-    if types.is_dictionary(kind):
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _add_filled(kind.value_type, path, value, fill, filled)
     if types.is_struct(kind):
         left, before = 0, len(filled)
@@ -218,7 +218,9 @@ def _stored(array: Any) -> Any:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     array = with_offsets(array)
-    return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
+    while pa.types.is_dictionary(array.type):  # also that of the values of runs
+        array = array.dictionary.take(array.indices)
+    return array
 
 
 def _find(array: Any, path: str, found: dict[str, None], structs: bool, every: bool) -> None:

@@ -23,6 +23,7 @@ from distinput.arrow.arrow import (
     is_text,
     names_of,
     schema_spec,
+    without_runs,
 )
 from distinput.arrow.record_batches import column_to_arrow
 from distinput.arrow.tabular import check_fill, filled_names
@@ -656,8 +657,10 @@ def told_nulls(
 
 
 def _stored(kind: Any) -> Any:
-    """The type of the values of a dictionary."""
-    return kind.value_type if types.is_dictionary(kind) else kind
+    """The type of the values of a dictionary, or of runs."""
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return kind
 
 
 def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
@@ -704,6 +707,7 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         return pa.nulls(rows, wanted)
     if array.type == wanted:
         return array
+    array = without_runs(array)
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if types.is_struct(array.type):
