@@ -5,7 +5,7 @@ import dataclasses
 import re
 import threading
 from abc import abstractmethod
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -153,7 +153,7 @@ def check_nulls(path: str, nulls: Any, schema: Any) -> None:
 
 
 def check_columns(path: str, schema: Any, columns: Iterable[str] | None) -> None:
-    """Refuse a file that has two columns of one name, or lacks one that is wanted.
+    """Refuse a file that has two columns of one name that is wanted, or lacks one.
 
     Raises:
       DataLossError: a name is not UTF-8.
@@ -165,9 +165,16 @@ def check_columns(path: str, schema: Any, columns: Iterable[str] | None) -> None
         _decode_names(schema)
     except UnicodeDecodeError as error:  # of pyarrow
         raise DataLossError(f"{path}: damaged: the name of a column is not UTF-8: {error}") from error
-    if len(set(names)) != len(names):
-        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
-    for name in columns or ():
+    wanted = names if columns is None else tuple(columns)
+    twice = {name for name, count in Counter(names).items() if count > 1}
+    if not twice.isdisjoint(wanted):
+        cure = (
+            "give each its own"
+            if columns is not None
+            else "give each its own, or name the columns to read without them"
+        )
+        raise UnimplementedError(f"{path}: several columns have the same name; {cure}: {', '.join(names)}")
+    for name in () if columns is None else wanted:
         if name not in names:
             raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(names)}")
 

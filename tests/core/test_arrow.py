@@ -292,4 +292,6 @@ def test_runs_whose_ends_lead_outside_are_damage(ends: list[int]) -> None:
 @pytest.mark.parametrize("first, stop", [(0, 0), (0, 1), (2, 5), (3, 6), (6, 6)])
 def test_slices_of_runs_begin_within_them(first: int, stop: int) -> None:
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int16()), pa.array([7, 8, 9]))
-    assert to_column(runs.slice(first, stop - first), "x").materialize().array.tolist() == [7, 7, 8, 9, 9, 9][first:stop]
+    assert (
+        to_column(runs.slice(first, stop - first), "x").materialize().array.tolist() == [7, 7, 8, 9, 9, 9][first:stop]
+    )
