@@ -350,7 +350,7 @@ def without_views(array: Any) -> Any:
 
 
 def without_rows(schema: Any) -> Any:
-    """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some.
+    """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some. It has no runs.
 
     Raises:
       UnsupportedTypeError: pyarrow has no arrays of a type, such as intervals of months, or of one inside of it.
@@ -359,7 +359,10 @@ def without_rows(schema: Any) -> Any:
     >>> without_rows(pa.schema({"t": pa.dictionary(pa.int8(), pa.date32())})).num_rows
     0
     """
-    return pa.RecordBatch.from_arrays([_no_rows(field.type, field.name) for field in schema], schema=schema)
+    # Without runs, of which pyarrow makes invalid arrays inside of other types.
+    arrays = [without_runs(_no_rows(field.type, field.name)) for field in schema]
+    fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, schema.metadata))
 
 
 def _no_rows(kind: Any, name: str) -> Any:
@@ -381,38 +384,29 @@ def taken(table: Any, rows: Ints) -> Any:
 
 def _takeable(table: Any) -> Any:
     """A table with offsets in the place of views, at any depth, so that rows of it can be taken; others as they are."""
-    if not any(map(_has_views, table.schema.types)):
+    if not any(_has(kind, _VIEWS) for kind in table.schema.types):
         return table
     columns = [
         column
-        if not _has_views(column.type)
+        if not _has(column.type, _VIEWS)
         else pa.chunked_array([with_offsets(chunk) for chunk in column.chunks or [pa.nulls(0, column.type)]])
         for column in table.columns
     ]
     return pa.table(columns, table.column_names)
 
 
-@lru_cache(maxsize=1024)
-def _has_views(kind: Any) -> bool:
-    """Whether there are views, or runs of equal values, at any depth."""
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        return True
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
-        return True
-    if types.is_dictionary(kind):
-        return _has_views(kind.value_type)
-    if types.is_run_end_encoded(kind):
-        return True
-    return types.is_nested(kind) and any(_has_views(kind.field(place).type) for place in range(kind.num_fields))
+_RUNS = ("run_end_encoded",)
+_VIEWS = ("string_view", "binary_view", "list_view", "large_list_view", *_RUNS)
 
 
 @lru_cache(maxsize=1024)
-def _has_runs(kind: Any) -> bool:
-    if types.is_dictionary(kind):
-        return _has_runs(kind.value_type)
-    if types.is_run_end_encoded(kind):
+def _has(kind: Any, names: tuple[str, ...]) -> bool:
+    """Whether there is a type of these names, at any depth."""
+    if any(getattr(types, f"is_{name}")(kind) for name in names):
         return True
-    return types.is_nested(kind) and any(_has_runs(kind.field(place).type) for place in range(kind.num_fields))
+    if types.is_dictionary(kind):
+        return _has(kind.value_type, names)
+    return types.is_nested(kind) and any(_has(kind.field(place).type, names) for place in range(kind.num_fields))
 
 
 def without_runs(array: Any) -> Any:
@@ -422,7 +416,7 @@ def without_runs(array: Any) -> Any:
     >>> without_runs(pa.RunEndEncodedArray.from_arrays([2, 3], ["a", None])).to_pylist()
     ['a', 'a', None]
     """
-    return with_offsets(array) if _has_runs(array.type) else array
+    return with_offsets(array) if _has(array.type, _RUNS) else array
 
 
 def _each_of_runs(array: Any) -> Any:
@@ -442,7 +436,7 @@ def with_offsets(array: Any) -> Any:
     'large_list<item: large_string>'
     """
     kind = array.type
-    if not _has_views(kind):
+    if not _has(kind, _VIEWS):
         return array
     if types.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(array.indices, with_offsets(array.dictionary))
@@ -491,7 +485,10 @@ def _nest_of(kind: Any, name: str) -> Any:
         if isinstance(inner, TensorSpec) and inner.shape == ():
             return TensorSpec(shape, inner.dtype)
         raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    runs = types.is_run_end_encoded(kind)
+    if runs and types.is_nested(kind.value_type):  # of which pyarrow repeats not all
+        raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+    if runs or types.is_dictionary(kind):
         return _nest_of(kind.value_type, name)
     if types.is_interval(kind):
         return {part: TensorSpec((), _INTERVAL[part]) for part in _INTERVAL.names or ()}

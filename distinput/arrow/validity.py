@@ -215,11 +215,10 @@ def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any
 
 def _stored(array: Any) -> Any:
     """Values as they are stored, with offsets and without dictionaries at the top."""
-    while isinstance(array, pa.ExtensionArray):
-        array = array.storage
     array = with_offsets(array)
-    while pa.types.is_dictionary(array.type):  # also that of the values of runs
-        array = array.dictionary.take(array.indices)
+    while isinstance(array, pa.ExtensionArray) or pa.types.is_dictionary(array.type):  # also among the values of others
+        stored = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary.take(array.indices)
+        array = with_offsets(stored)
     return array
 
 

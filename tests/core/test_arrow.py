@@ -295,3 +295,17 @@ def test_slices_of_runs_begin_within_them(first: int, stop: int) -> None:
     assert (
         to_column(runs.slice(first, stop - first), "x").materialize().array.tolist() == [7, 7, 8, 9, 9, 9][first:stop]
     )
+
+
+def test_runs_in_structs_and_lists_that_are_null() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array([5, 6]))
+    structs = pa.StructArray.from_arrays([runs], ["a"], mask=pa.array([False, True, False, False]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 4, 4], pa.int32()), runs, mask=pa.array([False] * 3 + [True]))
+    rows = di.data.Dataset.from_arrow(pa.table({"s": structs, "l": lists}))
+    assert rows.to_arrow().to_pylist() == [
+        {"s": {"a": 5}, "l": [5, 5]},
+        {"s": None, "l": []},
+        {"s": {"a": 6}, "l": [6, 6]},
+        {"s": {"a": 6}, "l": None},
+    ]
+    assert di.data.Dataset.range(1).map(lambda _: runs[3]).to_list() == [6]

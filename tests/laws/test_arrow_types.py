@@ -229,6 +229,8 @@ def refused(kind: pa.DataType) -> bool:
         return refused(kind.storage_type)
     if pa.types.is_struct(kind):
         return any(refused(field.type) for field in kind)
+    if pa.types.is_run_end_encoded(kind) and pa.types.is_nested(kind.value_type):
+        return True
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return refused(kind.value_type)
     if is_list(kind):
