@@ -131,6 +131,8 @@ def arrow_array_of(value: Any) -> Any:
 
 def array_of_one(scalar: Any) -> Any:
     """A scalar of Arrow as an array of its type with this value alone."""
+    while isinstance(scalar, pa.RunEndEncodedScalar):
+        scalar = scalar.value
     return pa.array([scalar], scalar.type)
 
 
