@@ -28,10 +28,9 @@ from distinput.columns.ragged import Datasets, Ragged
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from distinput.functions.chain import Chain, Kinds
+from distinput.functions.chain import Chain, Kinds, Refills
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
-from distinput.functions.refills import Refills
 from distinput.kernels.kernel import Flag
 from distinput.run.processes import Processes, Workforce, pickled
 from distinput.run.run import CoreUse, OpCounters, Run, stopped, thread_use

@@ -26,7 +26,7 @@ from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import DeadlineExceededError, FailedPreconditionError
-from distinput.functions.refills import Refills
+from distinput.functions.chain import Refills
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node

@@ -18,11 +18,10 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
-from distinput.functions.chain import Chain, calling
+from distinput.functions.chain import Chain, Refills, calling
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled, compiled
 from distinput.functions.inference import infer
-from distinput.functions.refills import Refills
 from distinput.functions.workers import (
     Calling,
     called_as_measured,

@@ -12,10 +12,9 @@ from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_column
 from distinput.columns.rows import Stream, passing_over, stackable
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.functions.chain import calling
+from distinput.functions.chain import Refills, calling
 from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
-from distinput.functions.refills import Refills
 from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions

@@ -15,9 +15,9 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
+from distinput.functions.chain import Refills
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
-from distinput.functions.refills import Refills
 from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
