@@ -250,12 +250,15 @@ def test_a_slow_store_gets_from_several_reads_the_time_that_was_told(tmp_path: P
         assert len(list(dataset)) == 64
         return time.perf_counter() - begin, dataset.stats().bottleneck
 
-    for _ in range(6):
-        slow, advice = took(None)
-        fast, _ = took(8)
-        if near(times_of(advice), slow / fast):
+    slow, fast, told = float("inf"), float("inf"), ""
+    for _ in range(12):  # the shortest pass of each kind is the least disturbed by other programs, and so is its advice
+        seconds, advice = took(None)
+        if seconds < slow and "times as fast" in advice:
+            slow, told = seconds, advice
+        fast = min(fast, took(8)[0])
+        if told and near(times_of(told), slow / fast):
             return
-    pytest.fail(f"told {advice}, and it took {fast} s instead of {slow} s")
+    pytest.fail(f"told {told}, and it took {fast} s instead of {slow} s")
 
 
 @pytest.mark.parametrize("pipeline, cure", [(0.01, "would not help"), (0.7, "prefetch(2)")])
