@@ -246,12 +246,10 @@ def worker_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tf-config", action="store_true", help="take the task and all addresses from TF_CONFIG")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="address of a Dask scheduler, such as tcp://host:8786")
     parser.add_argument("--name", type=_seat, metavar="NAME", help="which task this is: worker-0, ps-0 and so on")
-    parser.add_argument(
-        "--listen", default="", metavar="HOST:PORT", help="where others reach this process (default: any port)"
-    )
-    parser.add_argument(
-        "--wait", type=float, default=600.0, metavar="SECONDS", help="how long to look for the scheduler (default: 600)"
-    )
+    text = "where others reach this process (default: any port)"
+    parser.add_argument("--listen", default="", metavar="HOST:PORT", help=text)
+    text = "how long to look for the scheduler (default: 600)"
+    parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS", help=text)
 
 
 def worker_command(given: argparse.Namespace) -> int:
@@ -281,12 +279,10 @@ def input_worker_arguments(parser: argparse.ArgumentParser) -> None:
         "SIGTERM. One that ends is started again. Certificates are those of Dask's configuration. Needs "
         "`pip install 'distinput[dask]'`."
     )
-    parser.add_argument(
-        "address", metavar="ADDRESS", help="address of a Dask scheduler: tcp://host:8786, or tls://host:8786"
-    )
-    parser.add_argument(
-        "--workers", type=at_least(1), default=1, metavar="N", help="how many input workers (default: 1)"
-    )
+    text = "address of a Dask scheduler: tcp://host:8786, or tls://host:8786"
+    parser.add_argument("address", metavar="ADDRESS", help=text)
+    text = "how many input workers (default: 1)"
+    parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help=text)
     text = "how long to look for the scheduler, also when it was lost (default: 600)"
     parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS", help=text)
 

@@ -66,9 +66,8 @@ def plan_arguments(parser: argparse.ArgumentParser) -> None:
     add_replicas(parser)
     text = f"rows of a global batch (default: {_BATCH} for files; a dataset makes its own)"
     parser.add_argument("--batch", type=at_least(1), metavar="N", help=text)
-    parser.add_argument(
-        "--format", metavar="NAME", help="format of the files; by default their names or first bytes tell it"
-    )
+    text = "format of the files; by default their names or first bytes tell it"
+    parser.add_argument("--format", metavar="NAME", help=text)
     add_policy(parser)
     add_json(parser)
 
@@ -198,9 +197,8 @@ def bench_arguments(parser: argparse.ArgumentParser) -> None:
         "could be changed."
     )
     add_dataset(parser)
-    parser.add_argument(
-        "--seconds", type=seconds, default=5.0, metavar="S", help="stop after S seconds (default: 5); 0: never"
-    )
+    text = "stop after S seconds (default: 5); 0: never"
+    parser.add_argument("--seconds", type=seconds, default=5.0, metavar="S", help=text)
     parser.add_argument("--elements", type=at_least(1), metavar="N", help="stop after N elements")
     text = "seconds after the first element that do not count (default: 0.5)"
     parser.add_argument("--warm-up", type=seconds, default=0.5, metavar="S", help=text)
@@ -287,9 +285,8 @@ def add_job(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument("--workers", type=at_least(1), metavar="W", help="workers of the job (default: 1)")
     parser.add_argument("--replicas", type=at_least(1), metavar="R", help="replicas of each worker (default: 1)")
-    parser.add_argument(
-        "--epoch", type=at_least(0), default=0, metavar="N", help="the pass over the dataset, from 0 (default: 0)"
-    )
+    text = "the pass over the dataset, from 0 (default: 0)"
+    parser.add_argument("--epoch", type=at_least(0), default=0, metavar="N", help=text)
 
 
 def on_workers(given: argparse.Namespace, body: "Callable[[DistributedDataset], T]") -> list[T]:
@@ -341,23 +338,17 @@ def locate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_job(parser)
     parser.add_argument("--step", type=at_least(0), metavar="N", help="the step of the pass, from 0")
-    parser.add_argument(
-        "--replica",
-        type=at_least(0),
-        metavar="K",
-        help="only the rows of replica K, numbered over all workers (default: all)",
-    )
+    text = "only the rows of replica K, numbered over all workers (default: all)"
+    parser.add_argument("--replica", type=at_least(0), metavar="K", help=text)
     suggest(
         parser.add_argument("--file", metavar="FILE", help="the file of the record, as the dataset names it"),
         files=("*",),
     )
     parser.add_argument("--record", type=at_least(0), metavar="N", help="the record in the file, from 0")
-    parser.add_argument(
-        "--first", type=at_least(1), metavar="N", help="look for the record in the first N steps only (default: in all)"
-    )
-    parser.add_argument(
-        "--read", action="store_true", help="count the records of files that do not tell, by reading them once"
-    )
+    text = "look for the record in the first N steps only (default: in all)"
+    parser.add_argument("--first", type=at_least(1), metavar="N", help=text)
+    text = "count the records of files that do not tell, by reading them once"
+    parser.add_argument("--read", action="store_true", help=text)
     add_json(parser)
 
 
@@ -419,12 +410,8 @@ def replay_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_job(parser)
     parser.add_argument("--step", type=at_least(0), required=True, metavar="N", help="the step of the pass, from 0")
-    parser.add_argument(
-        "--replica",
-        type=at_least(0),
-        metavar="K",
-        help="only the batch of replica K, numbered over all workers (default: all)",
-    )
+    text = "only the batch of replica K, numbered over all workers (default: all)"
+    parser.add_argument("--replica", type=at_least(0), metavar="K", help=text)
     add_json(parser)
 
 
@@ -462,12 +449,10 @@ def graph_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     text = f"where to write; the end of its name says what: {', '.join(_KINDS)} (default: Mermaid, to standard output)"
     suggest(parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text), files=("*",))
-    parser.add_argument(
-        "--kind", choices=sorted(set(_KINDS.values())), help="what to write, whatever the name of the file"
-    )
-    parser.add_argument(
-        "--running", action="store_true", help="draw the steps that run, after the rules, and not those described"
-    )
+    text = "what to write, whatever the name of the file"
+    parser.add_argument("--kind", choices=sorted(set(_KINDS.values())), help=text)
+    text = "draw the steps that run, after the rules, and not those described"
+    parser.add_argument("--running", action="store_true", help=text)
     parser.add_argument("--json", action="store_const", dest="kind", const="json", help="the same as --kind json")
 
 

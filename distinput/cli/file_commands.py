@@ -43,9 +43,8 @@ def head_arguments(parser: argparse.ArgumentParser) -> None:
         "bytes that are tf.train.Example messages are shown with their features."
     )
     add_files(parser)
-    parser.add_argument(
-        "-n", type=at_least(0), default=5, metavar="N", help="how many records of each file (default: 5)"
-    )
+    text = "how many records of each file (default: 5)"
+    parser.add_argument("-n", type=at_least(0), default=5, metavar="N", help=text)
     add_records(parser)
     add_json(parser)
 
@@ -244,28 +243,25 @@ def stats_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_files(parser, "files of one format")
     add_records(parser)
-    parser.add_argument(
-        "--column", action="append", default=[], metavar="NAME", help="print the histogram of this column in full"
-    )
+    text = "print the histogram of this column in full"
+    parser.add_argument("--column", action="append", default=[], metavar="NAME", help=text)
     add_json(parser)
 
 
 def stats_command(given: argparse.Namespace) -> int:
     """Print the statistics."""
-    found = statistics(together(given), records=given.records)
-    missing = [name for name in given.column if name not in found]
+    columns = statistics(together(given), records=given.records)
+    missing = [name for name in given.column if name not in columns]
     if missing:
-        raise InvalidArgumentError(f"there is no column {missing[0]}; the columns are {', '.join(found)}")
+        raise InvalidArgumentError(f"there is no column {missing[0]}; the columns are {', '.join(columns)}")
     if given.json:
-        print_json([column.to_json() for column in found.values()])
+        print_json([column.to_json() for column in columns.values()])
         return FINE
-    rows = [line for column in found.values() for line in _lines(column)]
-    if not rows:
-        print("no columns")
-        return FINE
-    print_table(["column", "type", "rows", "missing", "of", "min", "mean", "max", "histogram"], rows)
+    rows = [line for column in columns.values() for line in _lines(column)]
+    names = ["column", "type", "rows", "missing", "of", "min", "mean", "max", "histogram"]
+    print_table(names, rows) if rows else print("no columns")
     for name in given.column:
-        for what, numbers in (("lengths", found[name].lengths), ("values", found[name].values)):
+        for what, numbers in (("lengths", columns[name].lengths), ("values", columns[name].values)):
             if numbers is not None and numbers.histogram.counts:
                 print(f"\n{visible(name)}, {what}")
                 _print_bars(numbers)
@@ -321,20 +317,12 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
         "of a job together read each record once. The exit status is 3 if something does not hold."
     )
     add_files(parser, "a folder that was written, or files of one format")
-    parser.add_argument(
-        "--manifest", metavar="PATH", help="a list of files, with sizes and versions, that save_manifest saved"
-    )
-    parser.add_argument(
-        "--workers",
-        type=at_least(0),
-        nargs="*",
-        default=[2],
-        metavar="W",
-        help="numbers of workers to try; 0 leaves this check out (default: 2)",
-    )
-    parser.add_argument(
-        "--against", nargs="+", metavar="FILE", help="other files, of any format, with the same records"
-    )
+    text = "a list of files, with sizes and versions, that save_manifest saved"
+    parser.add_argument("--manifest", metavar="PATH", help=text)
+    text = "numbers of workers to try; 0 leaves this check out (default: 2)"
+    parser.add_argument("--workers", type=at_least(0), nargs="*", default=[2], metavar="W", help=text)
+    text = "other files, of any format, with the same records"
+    parser.add_argument("--against", nargs="+", metavar="FILE", help=text)
     parser.add_argument("--against-format", metavar="NAME", help="the format of the other files")
     add_json(parser)
 
@@ -377,9 +365,8 @@ def index_arguments(parser: argparse.ArgumentParser) -> None:
         "there and is still right is kept. Formats that know their records by themselves need none."
     )
     add_files(parser)
-    parser.add_argument(
-        "--folder", metavar="PATH", help="where to keep the indices (default: hidden, beside each file)"
-    )
+    text = "where to keep the indices (default: hidden, beside each file)"
+    parser.add_argument("--folder", metavar="PATH", help=text)
     add_json(parser)
 
 
@@ -423,16 +410,13 @@ def convert_arguments(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--shards", type=at_least(1), metavar="N", help="write N files")
     size.add_argument("--shard-rows", type=at_least(1), metavar="N", help="write N records to a file")
-    size.add_argument(
-        "--shard-bytes", type=at_least(1), metavar="N", help="write about N bytes to a file (default: 256 MiB)"
-    )
+    text = "write about N bytes to a file (default: 256 MiB)"
+    size.add_argument("--shard-bytes", type=at_least(1), metavar="N", help=text)
     parser.add_argument("--compression", metavar="NAME", help="compression of the files that are written")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace a dataset that is there, once this one is complete"
-    )
-    parser.add_argument(
-        "--value", metavar="COLUMN", help="the column that becomes the record itself: for text, npy, TFRecord"
-    )
+    text = "replace a dataset that is there, once this one is complete"
+    parser.add_argument("--overwrite", action="store_true", help=text)
+    text = "the column that becomes the record itself: for text, npy, TFRecord"
+    parser.add_argument("--value", metavar="COLUMN", help=text)
     add_pairs(parser, "--cast", "COLUMN=DTYPE", "write a column with another dtype, such as x=float32")
     add_pairs(parser, "--null", "COLUMN=VALUE", "what to put in the place of nulls")
     add_examples(parser, 0)
