@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from distinput import __version__
 from distinput.testing.judge.delivery import Ids, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
@@ -195,6 +196,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _version(package: str) -> str:
+    if package == "distinput":  # what runs: the metadata of a checkout says what it was when it was installed
+        return __version__
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:
