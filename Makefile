@@ -32,7 +32,9 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := $(VENV)/bin
 MADE := $(VENV)/made
 TORCH := $(firstword $(shell sed -n 's/^ *"\(torch==[^"]*\)",.*/\1/p' pyproject.toml))
-PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check
+# Python compiles what is imported, when it is imported first: most files of the packages never are.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(RUN)/python $(INSTALL)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -71,7 +73,7 @@ $(MADE)/lint: pyproject.toml | $(MADE)/venv
 $(VENV)-core/made: pyproject.toml
 	@test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
 	@echo "installing distinput, pytest and hypothesis alone into $(VENV)-core"
-	@$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis
+	@$(VENV)-core/bin/python $(INSTALL) --editable . pytest hypothesis
 	@touch $@
 
 $(MADE)/dev: $(MADE)/test

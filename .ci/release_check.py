@@ -92,7 +92,7 @@ def installed(file: Path, version: str) -> None:
                 )
             return done.stdout
 
-        call("-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(file.resolve()))
+        call("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", str(file.resolve()))
         call("-m", "pip", "check", "--disable-pip-version-check")
         code, prints = program()
         for words, wanted in ((("-m", "distinput", "--version"), f"distinput {version}\n"), (("-c", code), prints)):

@@ -656,14 +656,17 @@ def _note_traces(done: Done, pid: int) -> None:
 
 
 def sendable(error: Exception) -> Exception:
-    """`error`, or an error with the same message that can be pickled."""
+    """`error`, or an error with the same message and notes that can be pickled."""
     try:
         copy = pickle.loads(dumps_with_buffers(error)[0])
     except Exception:  # noqa: BLE001 - a class may be pickled wrongly in any way
         copy = None
     if type(copy) is type(error) and str(copy) == str(error):
         return error.with_traceback(None)
-    return RuntimeError(f"{type(error).__qualname__}: {error}")
+    other = RuntimeError(f"{type(error).__qualname__}: {error}")
+    for note in getattr(error, "__notes__", ()):
+        other.add_note(str(note))
+    return other
 
 
 def packed(block: Block) -> Block:

@@ -2,8 +2,9 @@
 """`cache`: the elements of the first complete pass, kept in memory."""
 
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from distinput.files.paths import as_path
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
 from distinput.plan.check import at_least, normalized
-from distinput.plan.families import SameElements
+from distinput.plan.families import PassStore, SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
 
@@ -27,17 +28,19 @@ else:
     snapshot = later("distinput.ops.snapshot")  # the cache that is kept in files
 
 
-class CachedPass:
+class CachedPass(PassStore):
     """The pass that is kept: the epoch of the first one that began, and its elements once one with that epoch was complete."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lock = renewed(threading.Lock())
         self.block: Block | None = None
         self.complete = False
+        self.lacks = False
+        """Whether elements are missing, since they failed: only a pass that goes on without them is served then."""
         # A pass that ended with an error: its epoch, and its elements.
         self.begun: tuple[int, list[Block]] | None = None
         self.holes = False  # an element fails, so that not all can be kept
-        self.epoch: int | None = None
 
     def take_up(self, row: int, epoch: int) -> list[Block] | None:
         """The elements before `row`, if a pass that ended with an error came so far; that pass is then resumed."""
@@ -59,13 +62,24 @@ class CachedPass:
             if self.epoch is None:
                 self.epoch = epoch
 
-    def keep(self, blocks: list[Block] | None, epoch: int) -> None:
-        """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process."""
+    def serves(self, epoch: int, tolerant: bool) -> bool:
+        """Whether what is kept is what a pass gives."""
+        return self.complete and self.epoch == epoch and (tolerant or not self.lacks)
+
+    def keep(self, blocks: list[Block] | None, epoch: int, lacks: bool = False) -> None:
+        """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process.
+
+        Args:
+          blocks: the elements.
+          epoch: of the pass.
+          lacks: whether there would be more, had none failed.
+        """
         self.begin(epoch)
         with self.lock:
-            if blocks is not None and not self.complete and epoch == self.epoch:
+            better = not self.complete or (self.lacks and not lacks)
+            if blocks is not None and better and epoch == self.epoch:
                 self.block = frozen(concat_blocks(blocks)) if blocks else None
-                self.complete = True
+                self.complete, self.lacks = True, lacks
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +89,9 @@ class Cache(SameElements):
     Shapes and order: those of the first pass, which later ones make again where it was left before its end, as by `take` behind
     the cache. State: the row, the epoch of the first pass, and the input's state while its elements are made. A restart in a
     new process makes the pass again; so does `skip`, since only a complete pass is kept.
-    An op that reads by position (`global_shuffle`) makes all elements before its first one.
+    An op that reads by position (`global_shuffle`) makes all elements before its first one. A worker of a job whose policy
+    divides what is below keeps its own part. Elements that failed are not kept: what `ignore_errors` behind the cache left out
+    is an error again for those who do not leave it out.
 
     With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
     or nothing: a pass that ends before all elements are made is not kept, which a warning tells where a step behind the cache,
@@ -149,6 +165,10 @@ class Cache(SameElements):
             self.input, folder, self.max_bytes, shared=bool(self.shared), name=self.name, origin=self.origin
         )
 
+    def kept_by(self, share: Hashable) -> dict[str, Any]:
+        """What is another one over the elements of one worker."""
+        return {"store": self.store.of_share(share)}
+
     @property
     def cardinality(self) -> int:
         return self.input.cardinality
@@ -163,16 +183,18 @@ class Cache(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         store, row, epoch = self.store, state["row"], state["epoch"]
-        if store.complete and store.epoch == epoch:
+        if store.serves(epoch, run.tolerant):
             yield from self._served(row)
             return
         store.begin(epoch)
         blocks = [] if row == 0 or state["input"] is None else store.take_up(row, epoch)
         again = blocks is not None and state["input"] is None
+        lacks = not again  # behind the element with which a pass ended, or nobody knows
         position = 0 if again else row
         try:
             for made, after in self.input.open(self.input.start(epoch) if again else state["input"], run):
                 if type(made) is Failure:
+                    lacks = True
                     if position >= row:
                         yield made, {"row": position, "epoch": epoch, "input": after}
                     continue
@@ -190,8 +212,7 @@ class Cache(SameElements):
             if blocks is not None:
                 store.begun = epoch, blocks
             raise
-        if not (store.complete and store.epoch == epoch):
-            store.keep(blocks, epoch)
+        store.keep(blocks, epoch, lacks)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block
@@ -228,7 +249,7 @@ class Cache(SameElements):
     def _made(self, epoch: int) -> Block:
         """All elements, which a pass makes unless they are kept already."""
         store = self.store
-        if not store.complete:
+        if not store.complete or store.lacks:
             with Run() as run:
                 for _ in self.open(self.start(epoch), run):
                     pass

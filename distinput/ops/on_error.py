@@ -23,7 +23,7 @@ from distinput.errors import (
     UnavailableError,
 )
 from distinput.plan.check import normalized
-from distinput.plan.families import SameElements
+from distinput.plan.families import SameElements, kept_apart
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mistake, options_of
 from distinput.run.run import OpCounters, Run
@@ -323,7 +323,8 @@ def everywhere(node: Node, on_error: str | SkipErrors) -> Node:
                 nodes[id(step)] = _by_options(below, policy) if _listens(step) else below
         return nodes[id(step)]
 
-    return within(node)
+    # Without what fails, steps keep other elements.
+    return kept_apart(within(node), node, ("on_error", repr(policy)))
 
 
 def _by_options(step: Node, policy: SkipErrors | None) -> Node:

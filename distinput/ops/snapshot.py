@@ -3,11 +3,11 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
 from distinput.plan.code import function_word
-from distinput.plan.families import SameElements, drawn_seeds, stores
+from distinput.plan.families import PassStore, SameElements, drawn_seeds, stores
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.plan.reach import ReachedCode
@@ -105,11 +105,11 @@ class Described:
         self.node = node
 
 
-class DiskStore:
+class DiskStore(PassStore):
     """What this process knows of the passes: the epoch of the one that is kept, a word for it, and whether it was too large."""
 
     def __init__(self) -> None:
-        self.epoch: int | None = None
+        super().__init__()
         self.made: str | None = None
         self.block: Block | None = None
         """Stands for the elements where only their number is asked for."""
@@ -135,6 +135,10 @@ class KeptOnDisk(SameElements):
     def __post_init__(self) -> None:
         if self.described is None:
             normalized(self, "described", Described(self.input))
+
+    def kept_by(self, share: Hashable) -> dict[str, Any]:
+        """What is another one over the elements of one worker: the folder is of a pipeline that reads these."""
+        return {"store": self.store.of_share(share), "described": None}
 
     @property
     def cardinality(self) -> int:
@@ -217,7 +221,7 @@ class KeptOnDisk(SameElements):
 
     def start_at(self, row: int, epoch: int) -> State:
         found, store = self._found(), self.store
-        if found is not None and store.made in (None, self._served_word(found)):
+        if found is not None and not _lacks(found) and store.made in (None, self._served_word(found)):
             made, kept = self._served_word(found), int(found.more["epoch"])
         else:
             kept = epoch if store.epoch is None else store.epoch
@@ -243,10 +247,11 @@ class KeptOnDisk(SameElements):
         """Rows of what is kept, which a pass makes first if there is nothing yet."""
         blocks: list[Block] = []
         found = self._found()
-        if found is None or self.read_by is not None:
+        if found is None or _lacks(found) or self.read_by is not None:
             with Run() as run:
                 blocks = [block for block, _ in self.open(self.start(epoch), run)]
             found = self._found() if self.read_by is None else None
+            found = None if found is not None and _lacks(found) else found
         self.store.block = ColumnBlock(LEAF, (), sum(block.size for block in blocks) if found is None else found.rows)
         if found is not None:
             return self.reader(found).fetch(rows, 0)
@@ -262,7 +267,7 @@ class KeptOnDisk(SameElements):
             self._ended(epoch)
             return
         found = self._found()
-        if found is not None and made == self._served_word(found):
+        if self._serves(found, made, run):
             yield from self._served(found, state, run)
             return
         if made != self._made_word(epoch):
@@ -274,7 +279,7 @@ class KeptOnDisk(SameElements):
         stage = self._begun() if found is None else None
         if stage is None:
             found = self._found()
-            if found is not None and made == self._served_word(found):  # another process has just completed it
+            if self._serves(found, made, run):  # another process has just completed it
                 yield from self._served(found, state, run)
                 return
             passing = self._frozen(self.input.open(self.input.start(epoch), run))
@@ -290,6 +295,10 @@ class KeptOnDisk(SameElements):
                 elif at > row:
                     yield block.rows(max(0, row - (at - block.size)), block.size), self._making(at, state, after)
         self._ended(epoch)
+
+    def _serves(self, found: WrittenFiles | None, made: str, run: Run) -> TypeGuard[WrittenFiles]:
+        """Whether what is in the folder is what a pass gives."""
+        return found is not None and made == self._served_word(found) and (run.tolerant or not _lacks(found))
 
     def _begins(self, epoch: int) -> None:
         """A pass begins to make elements; later ones are those of the same epoch, also where it is left before its end."""
@@ -402,7 +411,7 @@ class KeptOnDisk(SameElements):
         """
         earlier = self._interrupted(stage, epoch)
         done = () if earlier is None else earlier.files
-        at = 0
+        at, lacks = 0, False
         writer, goes_on = ElementsWriter(self.codec), stage.local and not stores(self.input)
         if self.shards_by is None:
             files = in_order = KeptFiles(stage, writer, self.spec, done=done)
@@ -421,7 +430,7 @@ class KeptOnDisk(SameElements):
             start = self.input.start(epoch) if earlier is None or earlier.state is None else earlier.state
             for made, after in self.input.open(start, run):
                 if type(made) is Failure:
-                    goes_on = False  # a pass that goes on would not meet it
+                    goes_on, lacks = False, True  # a pass that goes on would not meet it
                     yield made, after
                     continue
                 block = frozen(made.materialize())  # users and the file look at the same arrays
@@ -433,7 +442,7 @@ class KeptOnDisk(SameElements):
                     self._cut(in_order, stage, epoch, after if goes_on else None)
                 at += block.size
                 yield block, after
-            self._publish(files, stage, epoch)
+            self._publish(files, stage, epoch, lacks)
         except GeneratorExit:
             if not run.cancelled.is_set() and not run.sampling:  # a step behind this one wants no more
                 if at == self.input.cardinality:  # as `take` of all of them
@@ -446,12 +455,12 @@ class KeptOnDisk(SameElements):
             in_order.discard()
             stage.discard()
 
-    def _publish(self, files: KeptFiles, stage: Stage, epoch: int) -> None:
+    def _publish(self, files: KeptFiles, stage: Stage, epoch: int, lacks: bool = False) -> None:
         """Complete the folder, unless the elements take too much."""
         if not self.store.too_large:
             with self._told():
                 done = files.end()
-                publish([(stage, done)], self._manifest(done, stage, epoch), None)
+                publish([(stage, done)], self._manifest(done, stage, epoch, lacks), None)
 
     def _tell_unfinished(self, made: int) -> None:
         """Say once that passes do not come to their end, so that nothing is ever kept."""
@@ -498,7 +507,7 @@ class KeptOnDisk(SameElements):
                 stacklevel=2,
             )
 
-    def _manifest(self, files: tuple[WrittenFile, ...], stage: Stage, epoch: int) -> WrittenFiles:
+    def _manifest(self, files: tuple[WrittenFile, ...], stage: Stage, epoch: int, lacks: bool = False) -> WrittenFiles:
         return WrittenFiles(
             directory=self.directory,
             format="elements",
@@ -512,8 +521,14 @@ class KeptOnDisk(SameElements):
                 "epoch": epoch,
                 "made": self._made_word(epoch),
                 "reached": self.reached.code_word,
+                **({"lacks": True} if lacks else {}),
             },
         )
+
+
+def _lacks(found: WrittenFiles) -> bool:
+    """Whether elements failed when the folder was written; a pass that does not leave them out makes them itself."""
+    return found.more.get("lacks") is True
 
 
 # ----------------------------------------------------------------------------

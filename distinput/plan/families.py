@@ -5,7 +5,7 @@ import dataclasses
 import os
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -773,6 +773,31 @@ def drawn_seeds(node: Node) -> list[int]:
     return [step.drawn_seed for step in node.lasting if step.draws]  # type: ignore[attr-defined]
 
 
+class PassStore:
+    """What a step keeps of one pass: the `store` of a step that `keeps`."""
+
+    def __init__(self) -> None:
+        self._epochs: list[int | None] = [None]  # one for all shares: their pass is the same
+        self._of_shares: dict[Hashable, Self] = {}
+
+    @property
+    def epoch(self) -> int | None:
+        """Which pass it is; None while there was none."""
+        return self._epochs[0]
+
+    @epoch.setter
+    def epoch(self, epoch: int | None) -> None:
+        self._epochs[0] = epoch
+
+    def of_share(self, share: Hashable) -> Self:
+        """What the step keeps where it stands over the elements of one worker alone; always the same for this worker."""
+        if share not in self._of_shares:
+            made = type(self)()
+            made._epochs = self._epochs
+            self._of_shares.setdefault(share, made)
+        return self._of_shares[share]
+
+
 def stores(node: Node) -> list[Any]:
     """What the nodes of a tree keep of a pass, each with the `epoch` of that pass, None while there was none."""
     found = {id(step.store): step.store for step in node.lasting if step.keeps}  # type: ignore[attr-defined]
@@ -808,6 +833,27 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
         return found
 
     return changed(node)
+
+
+def kept_apart(node: Node, whole: Node, share: Hashable) -> Node:
+    """The tree of one worker, whose steps keep its elements apart from those of other workers, and of the whole.
+
+    Args:
+      node: the tree that a policy made of the whole.
+      whole: the tree that was divided; what its steps keep is theirs where they stand in both.
+      share: which of which shares, for each policy.
+    """
+    undivided = {id(step) for step in whole.lasting}
+
+    def changed(step: Node) -> Node:
+        if id(step) in undivided or not step.lasting:
+            return step
+        moved = step.with_changed_inputs(changed).same_as(step)
+        if not step.keeps:
+            return moved
+        return dataclasses.replace(moved, **moved.kept_by(share)).same_as(step)  # type: ignore[attr-defined]
+
+    return changed(node) if any(step.keeps for step in node.lasting) else node
 
 
 def with_seed(node: Node, seed: int) -> Node:

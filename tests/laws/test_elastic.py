@@ -32,8 +32,10 @@ def lines(folder: Any, rows: Sequence[int]) -> list[str]:
     return paths
 
 
-def pipeline(paths: Sequence[str], policy: str, size: int, filtered: bool) -> Any:
+def pipeline(paths: Sequence[str], policy: str, size: int, filtered: bool, cached: bool = False) -> Any:
     dataset = di.data.TextLineDataset(list(paths)).shuffle(5, seed=1)
+    if cached:  # what each worker of the earlier job kept, one of the later job keeps for it
+        dataset = dataset.cache()
     if filtered:  # so that nobody can count the rows
         dataset = dataset.filter(lambda line: len(line) != 3 or line[2:3] != b"1")
     if policy == "HINT":
@@ -126,14 +128,21 @@ def check_elastic(make: Any, jobs: Sequence[tuple[int, int]], stops: Sequence[in
 
 @given(
     st.sampled_from(POLICIES), st.lists(st.integers(0, 9), min_size=3, max_size=5), st.integers(1, 7), st.booleans(),
-    st.lists(JOBS, min_size=2, max_size=3), st.tuples(st.integers(0, 3), st.integers(0, 2)),
+    st.booleans(), st.lists(JOBS, min_size=2, max_size=3), st.tuples(st.integers(0, 3), st.integers(0, 2)),
 )  # fmt: skip
 def test_a_job_goes_on_on_any_workers_and_replicas(
     tmp_path_factory: pytest.TempPathFactory,
-    policy: str, rows: list[int], size: int, filtered: bool, jobs: list[tuple[int, int]], stops: tuple[int, int],
+    policy: str, rows: list[int], size: int, filtered: bool, cached: bool, jobs: list[tuple[int, int]],
+    stops: tuple[int, int],
 ) -> None:  # fmt: skip
     paths = lines(tmp_path_factory.mktemp("files"), rows)
-    check_elastic(lambda: pipeline(paths, policy, size, filtered), jobs, stops)
+    check_elastic(lambda: pipeline(paths, policy, size, filtered, cached), jobs, stops)
+
+
+@pytest.mark.parametrize("policy", ["FILE", "BALANCED", "HINT"])
+def test_lanes_of_one_process_keep_their_elements_apart(tmp_path: Any, policy: str) -> None:
+    paths = lines(tmp_path, [3, 4])
+    check_elastic(lambda: pipeline(paths, policy, 2, False, cached=True), [(2, 1), (1, 1)], [0])
 
 
 def test_a_state_of_one_of_several_workers_says_what_is_missing(tmp_path: Any) -> None:

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +127,59 @@ def _calls(use: Any, known: bool) -> int:
     for _ in range(3):
         dataset.to_list()
     return len(calls)
+
+
+KEPT: dict[str, Callable[[Any, Path], Any]] = {
+    "in memory": lambda ds, _: ds.cache(),
+    "on disk": lambda ds, folder: ds.cache(folder),
+    "snapshot": lambda ds, folder: ds.snapshot(folder),
+}
+
+
+@pytest.mark.parametrize("kept", list(KEPT))
+@pytest.mark.parametrize("bad", [0, 3, 5])
+def test_what_others_leave_out_is_an_error_where_it_is_not_left_out(kept: str, bad: int, tmp_path: Path) -> None:
+    fails = {bad}
+
+    def checked(x: Any) -> Any:
+        if int(x) in fails:
+            raise ValueError(f"element {x}")
+        return x
+
+    spec = di.TensorSpec((), "int64")
+    dataset = KEPT[kept](di.data.Dataset.range(6).map(checked, output_signature=spec), tmp_path / "kept")
+    others = [x for x in range(6) if x != bad]
+    for _ in range(2):
+        assert dataset.ignore_errors().to_list() == others
+        with pytest.raises(ValueError, match=f"element {bad}"):
+            dataset.to_list()
+    fails.clear()
+    assert dataset.to_list() == list(range(6))
+
+
+def test_an_iterator_that_went_on_after_an_error_keeps_nothing_for_others() -> None:
+    def checked(x: Any) -> Any:
+        if x == 2:
+            raise ValueError("element 2")
+        return x
+
+    dataset = di.data.Dataset.range(5).map(checked).cache()
+    for _ in range(2):
+        elements, seen = iter(dataset), []
+        with pytest.raises(ValueError, match="element 2"):
+            seen.extend(int(x) for x in elements)
+        assert [int(x) for x in elements] == [3, 4]
+
+
+def test_options_that_leave_out_elements_are_of_their_pipeline() -> None:
+    def checked(x: Any) -> Any:
+        if x == 2:
+            raise ValueError("element 2")
+        return x
+
+    dataset = di.data.Dataset.range(5).map(checked).cache()
+    options = di.data.Options()
+    options.on_error = "skip"
+    assert [dataset.with_options(options).to_list() for _ in range(2)] == [[0, 1, 3, 4]] * 2
+    with pytest.raises(ValueError, match="element 2"):
+        dataset.to_list()

@@ -288,6 +288,27 @@ def test_errors_keep_their_places(service: str) -> None:
     assert told(alone.on_workers(service)) == told(alone)
 
 
+class TwoArgumentsError(Exception):
+    """Cannot be pickled, as any whose arguments are not those of `Exception`."""
+
+    def __init__(self, what: str, _: int) -> None:
+        super().__init__(what)
+
+
+def fails_oddly(x: Any) -> Any:
+    if x == 3:
+        raise TwoArgumentsError("odd", 1)
+    return x
+
+
+def test_an_error_that_cannot_be_sent_names_its_element_and_its_step() -> None:
+    with pytest.raises(RuntimeError, match="TwoArgumentsError: odd") as caught:
+        RANGE(5).map(fails_oddly).on_workers("processes:1").to_list()
+    notes = caught.value.__notes__
+    assert "on element np.int64(3)" in notes
+    assert any(note.startswith("in map(map_func=fails_oddly)") for note in notes)
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_what_is_left_out_is_counted_alike(service: str) -> None:
     def dropped(dataset: di.data.Dataset[Any]) -> tuple[list[int], list[int]]:

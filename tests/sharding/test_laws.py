@@ -17,7 +17,7 @@ from tests.depth import cases
 
 # Ops after which a worker with its own part of the records delivers other elements than one with all of them.
 OF_THE_WHOLE = {
-    "batch", "bucket", "bucket_by_sequence_length", "group_by_window", "padded_batch", "rebatch", "window", "unbatch", "cache",
+    "batch", "bucket", "bucket_by_sequence_length", "group_by_window", "padded_batch", "rebatch", "window", "unbatch",
     "ragged_batch", "shard", "batch_by_tokens", "pack", "rejection_resample", "group_by_reducer", "sample_balanced", "snapshot",
     "cache_on_disk", "sparse_batch", "parse_batches",
 }  # fmt: skip

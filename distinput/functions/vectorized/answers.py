@@ -2,6 +2,7 @@
 """What NumPy's functions answer for stand-ins: on each value alone, over the values of an element, and by moving values."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Any, NoReturn
 
 import numpy as np
@@ -339,11 +340,11 @@ def _where(rules: "Rules", condition: Any, *choices: Any) -> StandIn:
 def _clip(rules: "Rules", a: Any, a_min: Any = None, a_max: Any = None) -> StandIn:
     ndim = max(map(rank, (a, a_min, a_max)))
     values, low, high = [lifted(value, ndim) for value in (a, a_min, a_max)]
-    if values.dtype.kind == "f":
-        for bound in (low, high):
-            if bound is not None:
-                check_zeros(values, bound)
-    return StandIn(np.clip(values, low, high), rules, own=True)
+    made = np.clip(values, low, high)
+    if made.dtype.kind == "f":  # of floats, or of integers between bounds that are floats
+        for one, other in combinations([value for value in (values, low, high) if value is not None], 2):
+            check_zeros(one, other)
+    return StandIn(made, rules, own=True)
 
 
 @rule(np.round, np.around)
@@ -366,7 +367,14 @@ def _nan_to_num(
 def _searchsorted(rules: "Rules", a: Any, v: Any, side: Any = "left") -> StandIn:
     if isinstance(a, StandIn):
         raise Refused("np.searchsorted has a rule for constant sorted values")
+    if not _is_sorted(a):  # each search begins where the one before it ended, which makes a difference then
+        raise Refused("np.searchsorted is given values that are not sorted")
     return StandIn(np.searchsorted(a, v.block, side), rules, own=True)
+
+
+def _is_sorted(values: Any) -> bool:
+    """Also with NaN at the end, where `np.sort` has it."""
+    return bool(np.array_equal(values, np.sort(values), equal_nan=np.asarray(values).dtype.kind == "f"))
 
 
 @rule(np.digitize)

@@ -14,7 +14,7 @@ from distinput.names.lazy import failures, load_extensions, placed
 from distinput.names.words import meant
 from distinput.ops.map import Map, RandomKeys
 from distinput.ops.shard import Shard
-from distinput.plan.families import Rows, with_seed
+from distinput.plan.families import Rows, kept_apart, with_seed
 from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision, Policy, Share, options_of
 from distinput.run.run import Run
@@ -411,4 +411,6 @@ def auto_shard(
     applied = decision.applied
     if num_workers > 1 and applied.divides:
         node = with_common_order(node)
-    return applied.shard(node, Share(num_workers, index, num_replicas))
+    own = applied.shard(node, Share(num_workers, index, num_replicas))
+    # Several workers may be of one process: as threads, as lanes of an earlier job, or where a program asks for each of them.
+    return own if num_workers == 1 else kept_apart(own, node, (applied.name, num_workers, index))

@@ -43,6 +43,9 @@ FUNCTIONS: list[Callable[..., Any]] = [
     lambda x: np.maximum(x, 0),
     lambda x: np.minimum(0.0, x),
     lambda x: np.clip(x, -1, 0),
+    lambda x: np.clip(np.int8(-3), -0.0, x),
+    lambda x: np.clip(x, 0.0, -0.0),
+    lambda x: np.clip(1, x, x[::-1]),
     lambda x: x * 3 - 1,
     lambda x: x.astype(np.int16),
     lambda x: x / (x - 1),
@@ -62,6 +65,13 @@ FUNCTIONS: list[Callable[..., Any]] = [
 def test_no_value_makes_a_difference(values: Any, function: Callable[..., Any]) -> None:
     with np.errstate(all="ignore"):
         assert judged(function, values) in (WHOLE, ALONE)
+
+
+@given(st.lists(st.integers(0, 9), min_size=3, max_size=9), arrays.arrays(np.int64, (5, 3), elements=st.integers(0, 9)))
+def test_a_search_in_values_that_are_not_sorted_is_one_of_its_own(places: list[int], values: Any) -> None:
+    among = np.array(places)
+    told = judged(lambda x: np.searchsorted(among, x), values)
+    assert (told == WHOLE) == (places == sorted(places)), told
 
 
 @given(arrays.arrays(np.int64, 6), st.sampled_from(["add", "multiply", "subtract"]), st.integers(-5, 5))
