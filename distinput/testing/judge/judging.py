@@ -2,13 +2,13 @@
 """`judge`: every law of loaders, tried on one."""
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from distinput import __version__
 from distinput.testing.judge.delivery import Ids, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
@@ -197,7 +197,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 def _version(package: str) -> str:
     if package == "distinput":  # what runs: the metadata of a checkout says what it was when it was installed
-        return __version__
+        return str(sys.modules[package].__version__)
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:
