@@ -8,9 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from operator import is_
 from sys import getrefcount
-from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 import numpy as np
 
@@ -78,7 +76,12 @@ def is_arrow_array(value: Any) -> bool:
     kind: Any = type(value)
     if not _is_array_class(kind):
         return False
-    return not (library_of(kind) == "pandas" and isinstance(value.dtype, np.dtype) and value.dtype.kind != "O")
+    return not (library_of(kind) == "pandas" and _is_of_numpy(value.dtype))
+
+
+def _is_of_numpy(dtype: Any) -> bool:
+    """Whether NumPy makes an array of a column of pandas; of a sparse one, of which Arrow makes none, a dense one."""
+    return (isinstance(dtype, np.dtype) and dtype.kind != "O") or type(dtype).__name__ == "SparseDtype"
 
 
 @lru_cache(maxsize=1024)
@@ -128,6 +131,8 @@ def arrow_array_of(value: Any) -> Any:
 
 def array_of_one(scalar: Any) -> Any:
     """A scalar of Arrow as an array of its type with this value alone."""
+    while isinstance(scalar, pa.RunEndEncodedScalar):
+        scalar = scalar.value
     return pa.array([scalar], scalar.type)
 
 
@@ -162,7 +167,7 @@ def _of_pandas(frame: Any) -> Any:
     arrays = []
     for place, name in enumerate(names):
         column = frame.iloc[:, place]
-        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind != "O"
+        plain = _is_of_numpy(column.dtype)
         try:
             arrays.append(pa.array(column.to_numpy()) if plain else pa.array(column, from_pandas=True))
         except (pa.ArrowException, TypeError, ValueError) as error:
@@ -366,7 +371,13 @@ _SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, by
 _ndarray = np.ndarray
 
 
-def _owner(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
+Noted = Callable[[Any, Any], None]
+"""Called with something that can be changed and is no array of NumPy, and its copy, or an array over its memory."""
+
+
+def copying(copy: Callable[[Array], Array], noted: Noted | None = None) -> Callable[[Any], Any]:
+    """As `owned`, with another way to copy an array, and told of all else that is copied."""
+
     def owned(value: Any) -> Any:
         kind = type(value)
         if kind in _SIMPLE:
@@ -376,7 +387,7 @@ def _owner(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
                 return value
             return copy(value)
         if kind is not tuple and kind is not list and kind is not dict:
-            return _copy_of(value, copy)
+            return _copy_of(value, copy, noted)
         held = getrefcount(value) > _ALONE
         for item in value.values() if kind is dict else value:
             inner = type(item)
@@ -386,8 +397,13 @@ def _owner(copy: Callable[[Array], Array]) -> Callable[[Any], Any]:
             elif inner not in _SIMPLE:
                 break
         else:
-            return kind(value) if held else value  # a tuple is itself
-        return _copy_of(value, copy)
+            if not held or kind is tuple:
+                return value
+            made = kind(value)
+            if noted is not None:
+                noted(value, made)
+            return made
+        return _copy_of(value, copy, noted)
 
     return owned
 
@@ -508,25 +524,32 @@ def _is_base_alone(array: Array) -> bool:
     return type(base) is bytes
 
 
-def _copy(array: Array) -> Array:
+def fresh_copy(array: Array) -> Array:
     """Fresh memory is expensive, so that of large copies is used again."""
     return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
 
 
-def _copy_of(item: Any, copy: Callable[[Array], Array] = _copy) -> Any:
+def _copy_of(item: Any, copy: Callable[[Array], Array] = fresh_copy, noted: Noted | None = None) -> Any:
     kind = type(item)
     if kind in _SIMPLE:
         return item
     if kind is _ndarray:
         return copy(item)
-    if kind is list or kind is tuple:
-        return kind([_copy_of(value, copy) for value in item])
-    if kind is dict:
-        return {key: _copy_of(value, copy) for key, value in item.items()}
-    return map_leaves(lambda leaf: _copied(leaf, copy), item, lists=False)
+    if kind is tuple:
+        return tuple([_copy_of(value, copy, noted) for value in item])
+    made: Any
+    if kind is list:
+        made = [_copy_of(value, copy, noted) for value in item]
+    elif kind is dict:
+        made = {key: _copy_of(value, copy, noted) for key, value in item.items()}
+    else:
+        made = map_leaves(lambda leaf: _copied(leaf, copy, noted), item, lists=False)
+    if noted is not None and not isinstance(made, np.ndarray):
+        noted(item, made)
+    return made
 
 
-def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
+def _copied(leaf: Any, copy: Callable[[Array], Array], noted: Noted | None) -> Any:
     if isinstance(leaf, np.ndarray):
         return copy(leaf)
     if is_ragged(leaf) or isinstance(leaf, np.void):
@@ -534,82 +557,28 @@ def _copied(leaf: Any, copy: Callable[[Array], Array]) -> Any:
     if isinstance(leaf, _PLAIN) or getattr(leaf, "nest_leaf", False):
         return leaf
     if isinstance(leaf, list):  # of a class of the user's own
-        return [_copy_of(value, copy) for value in leaf]
+        items = [_copy_of(value, copy, noted) for value in leaf]
+        if noted is not None:
+            noted(leaf, items)
+        return items
     adopted = adopt(leaf)
     if adopted is not leaf:  # a table, or an array of Arrow, which may own the memory
-        return _copy_of(adopted, copy)
+        if noted is not None:
+            noted(leaf, adopted)
+        return _copy_of(adopted, copy, noted)
     found = array_of(leaf)  # of another library, or a buffer, which may own the memory
     if isinstance(found, np.ndarray):
+        if noted is not None:
+            noted(leaf, found)
         return copy(found)
     return found.copy() if is_ragged(found) else leaf if found is None else found
 
 
-owned = _owner(_copy)
+owned = copying(fresh_copy)
 """What a function returned, with copies of what somebody else may hold and change; to be called through `map`.
 
 Only there do the reference counts match those measured at import: `map(owned, map(function, elements))`.
 """
-
-
-class Refills:
-    """Copies what functions returned, as `owned` does, and notices arrays that they hold and fill again and again.
-
-    Calls that come one after the other may do so, since each result is copied before the next call. Calls on several threads
-    write over each other's results.
-
-    Attributes:
-      owned: copies a result; to be called as the function `owned` is.
-      seen: whether a call has changed an array that an earlier one had returned.
-      mixed: whether calls on several threads have.
-    """
-
-    _MOST, _FIRST = 256, 64
-
-    def __init__(self) -> None:
-        self.owned, self._first = _owner(self._copied), 0
-        self.seen = self.mixed = False
-        self._looks: OrderedDict[tuple[int, int], tuple[ref[Any], int, bytes]] = OrderedDict()
-        self._looking = Lock()
-
-    def noted(self, value: Any) -> Any:
-        """The same result, which goes to another function; its arrays are looked at, if it is one of the first ones."""
-        if self._first < self._FIRST:
-            self._first += 1
-            for item in value if type(value) is tuple else (value,):
-                if type(item) is _ndarray:
-                    self._look_at(item, item)
-        return value
-
-    def _copied(self, array: Array) -> Array:
-        copy = _copy(array)
-        self._look_at(array, copy)
-        return copy
-
-    def _look_at(self, array: Array, copy: Array) -> None:
-        if not array.size or array.dtype.hasobject:
-            return
-        place = array.__array_interface__["data"][0], array.nbytes
-        owner, thread, look = _memory_of(array), get_ident(), look_of(copy)
-        with self._looking:
-            before = self._looks.pop(place, None)
-            self._looks[place] = ref(owner), thread, look
-            if len(self._looks) > self._MOST:
-                self._looks.popitem(last=False)
-        if before is not None and before[0]() is owner and before[2] != look:
-            self.seen = True
-            self.mixed = self.mixed or before[1] != thread
-
-
-def _memory_of(array: Array) -> Array:
-    """The array that owns the memory of another one, as far as it is seen; not memory of ours, which is used again."""
-    owner = array
-    while True:
-        base: Any = owner.base
-        if type(base) is memoryview:
-            base = base.obj
-        if not isinstance(base, np.ndarray) or is_pooled(base):
-            return owner
-        owner = base
 
 
 def frozen(block: Block) -> ColumnBlock:

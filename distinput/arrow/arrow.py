@@ -81,11 +81,16 @@ def _check(array: Any) -> None:
         _check_indices(array.indices, len(array.dictionary))
         _check(array.dictionary)
         return
+    if types.is_run_end_encoded(kind):  # the nulls are those of its values
+        _check_runs(array)
+        _check(array.values)
+        return
     if array.null_count and array.null_count != len(array) - array.is_valid().true_count:
         raise ArrowDamageError(f"{array.null_count} nulls are said to be there, but there are others")
     if types.is_struct(kind):
-        for part in array.flatten():  # what is below a null is not looked at, and may be anything
-            _check(part)
+        parts = array.flatten()  # what is below a null is not looked at, and may be anything
+        for place, part in enumerate(parts):
+            _check(array.field(place) if types.is_run_end_encoded(part.type) else part)
     elif types.is_fixed_size_list(kind):
         _check(array.values)
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
@@ -137,6 +142,16 @@ def _check_spans(array: Any, dtype: type[np.signedinteger[Any]]) -> None:
     # Without a sum of two numbers that nobody has looked at.
     if min(starts.min(), sizes.min()) < 0 or sizes.max() > end or (starts > end - sizes).any():
         raise ArrowDamageError(f"each list must lie within the {end} values that are there")
+
+
+def _check_runs(array: Any) -> None:
+    """Ends of runs that increase, from more than 0 up to at least the last value, and a value for each run."""
+    ends = array.run_ends.to_numpy()
+    end = array.offset + len(array)
+    if len(ends) > len(array.values) or (end and not len(ends)):
+        raise ArrowDamageError(f"{len(ends)} runs cannot hold {end} values, of which {len(array.values)} are there")
+    if len(ends) and (ends[0] <= 0 or ends[-1] < end or (ends[1:] <= ends[:-1]).any()):
+        raise ArrowDamageError(f"the ends of runs must increase from more than 0, up to at least {end}")
 
 
 def _check_indices(indices: Any, end: int) -> None:
@@ -221,21 +236,27 @@ def schema_spec(schema: Any) -> Spec:
     return replace(spec, structure=_telling(spec.structure, {field.name: field.type for field in fields}))
 
 
-def _telling(at: Structure, kinds: Mapping[str, Any], in_lists: bool = False) -> Structure:
-    """The dict of these columns or fields, in which stands what only the types tell: lists of structs, and decimals."""
+def _telling(at: Structure, kinds: Mapping[str, Any], in_lists: int = 0) -> Structure:
+    """The dict of these columns or fields, in which stands what only the types tell: lists of structs, and decimals.
+
+    Args:
+      at: the dict.
+      kinds: the types by column or field.
+      in_lists: how many lists the structs are in.
+    """
     children = [_told(child, kinds[key], in_lists) for key, child in zip(at.keys, at.children, strict=True)]
     return at if all(map(operator.is_, children, at.children)) else replace(at, children=tuple(children))
 
 
-def _told(at: Structure, kind: Any, in_lists: bool) -> Structure:
+def _told(at: Structure, kind: Any, in_lists: int) -> Structure:
     while True:
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type
         elif types.is_map(kind):
-            kind, in_lists = pa.struct(fields_of_map(kind)), True
+            kind, in_lists = pa.struct(fields_of_map(kind)), in_lists + 1
         elif is_list(kind) or types.is_fixed_size_list(kind):
-            kind, in_lists = kind.value_type, True
-        elif types.is_dictionary(kind):
+            kind, in_lists = kind.value_type, in_lists + 1
+        elif types.is_dictionary(kind) or types.is_run_end_encoded(kind):
             kind = kind.value_type
         else:
             break
@@ -246,7 +267,7 @@ def _told(at: Structure, kind: Any, in_lists: bool) -> Structure:
     if is_in_place(kind):  # the value is what may be a struct, and the lists are around it
         return _telling(at, {field.name: field.type for field in kind}, in_lists)
     made = _telling(at, {field.name: field.type for field in kind})
-    return replace(made, told="rows") if in_lists else made
+    return replace(made, told=" ".join(["rows"] * in_lists)) if in_lists else made
 
 
 @lru_cache(maxsize=1024)
@@ -293,7 +314,7 @@ def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> Colum
 def columns_of(batch: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a record batch by name; a struct is a dict of columns."""
     return {
-        field.name: _to_columns(array, _Place(field.name, fill.get(field.name), fill))
+        field.name: _to_columns(without_runs(array), _Place(field.name, fill.get(field.name), fill))
         for field, array in zip(batch.schema, batch.columns, strict=True)
     }
 
@@ -318,7 +339,7 @@ def to_columns(array: Any, name: str, fill: Any = None) -> Any:
     check_array(array, name)
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-    return _to_columns(array, _Place(name, fill))
+    return _to_columns(without_runs(array), _Place(name, fill))
 
 
 def without_views(array: Any) -> Any:
@@ -329,7 +350,7 @@ def without_views(array: Any) -> Any:
 
 
 def without_rows(schema: Any) -> Any:
-    """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some.
+    """A record batch of a schema that has no rows, whatever the types: `pa.array([], type)` refuses some. It has no runs.
 
     Raises:
       UnsupportedTypeError: pyarrow has no arrays of a type, such as intervals of months, or of one inside of it.
@@ -338,7 +359,10 @@ def without_rows(schema: Any) -> Any:
     >>> without_rows(pa.schema({"t": pa.dictionary(pa.int8(), pa.date32())})).num_rows
     0
     """
-    return pa.RecordBatch.from_arrays([_no_rows(field.type, field.name) for field in schema], schema=schema)
+    # Without runs, of which pyarrow makes invalid arrays inside of other types.
+    arrays = [without_runs(_no_rows(field.type, field.name)) for field in schema]
+    fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, schema.metadata))
 
 
 def _no_rows(kind: Any, name: str) -> Any:
@@ -360,40 +384,64 @@ def taken(table: Any, rows: Ints) -> Any:
 
 def _takeable(table: Any) -> Any:
     """A table with offsets in the place of views, at any depth, so that rows of it can be taken; others as they are."""
-    if not any(map(_has_views, table.schema.types)):
+    if not any(_has(kind, _VIEWS) for kind in table.schema.types):
         return table
     columns = [
         column
-        if not _has_views(column.type)
+        if not _has(column.type, _VIEWS)
         else pa.chunked_array([with_offsets(chunk) for chunk in column.chunks or [pa.nulls(0, column.type)]])
         for column in table.columns
     ]
     return pa.table(columns, table.column_names)
 
 
+_RUNS = ("run_end_encoded",)
+_VIEWS = ("string_view", "binary_view", "list_view", "large_list_view", *_RUNS)
+
+
 @lru_cache(maxsize=1024)
-def _has_views(kind: Any) -> bool:
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        return True
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
+def _has(kind: Any, names: tuple[str, ...]) -> bool:
+    """Whether there is a type of these names, at any depth."""
+    if any(getattr(types, f"is_{name}")(kind) for name in names):
         return True
     if types.is_dictionary(kind):
-        return _has_views(kind.value_type)
-    return types.is_nested(kind) and any(_has_views(kind.field(place).type) for place in range(kind.num_fields))
+        return _has(kind.value_type, names)
+    return types.is_nested(kind) and any(_has(kind.field(place).type, names) for place in range(kind.num_fields))
+
+
+def without_runs(array: Any) -> Any:
+    """An array in which each value of a run stands for itself, at any depth; one without runs as it is.
+
+    >>> import pyarrow as pa
+    >>> without_runs(pa.RunEndEncodedArray.from_arrays([2, 3], ["a", None])).to_pylist()
+    ['a', 'a', None]
+    """
+    return with_offsets(array) if _has(array.type, _RUNS) else array
+
+
+def _each_of_runs(array: Any) -> Any:
+    """The values of runs, each as often as it stands there."""
+    first, count = array.find_physical_offset(), array.find_physical_length()
+    ends = array.run_ends.to_numpy()[first : first + count].astype(np.int64) - array.offset
+    sizes = np.diff(np.minimum(ends, len(array)), prepend=0)
+    places = np.repeat(np.arange(count), sizes)
+    return with_offsets(array.values.slice(first, count)).take(pa.array(places, pa.int64()))
 
 
 def with_offsets(array: Any) -> Any:
-    """An array with offsets in the place of views, at any depth: Arrow's own cast does not know lists of views.
+    """An array with offsets in the place of views and runs, at any depth: Arrow's own cast does not know lists of views.
 
     >>> import pyarrow as pa
     >>> str(with_offsets(pa.array([["a"], None], pa.list_view(pa.string_view()))).type)
     'large_list<item: large_string>'
     """
     kind = array.type
-    if not _has_views(kind):
+    if not _has(kind, _VIEWS):
         return array
     if types.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(array.indices, with_offsets(array.dictionary))
+    if types.is_run_end_encoded(kind):
+        return _each_of_runs(array)
     if types.is_struct(kind):
         parts = [with_offsets(array.field(place)) for place in range(kind.num_fields)]
         return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=_mask(array))
@@ -437,7 +485,10 @@ def _nest_of(kind: Any, name: str) -> Any:
         if isinstance(inner, TensorSpec) and inner.shape == ():
             return TensorSpec(shape, inner.dtype)
         raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
-    if types.is_dictionary(kind):
+    runs = types.is_run_end_encoded(kind)
+    if runs and types.is_nested(kind.value_type):  # of which pyarrow repeats not all
+        raise UnsupportedTypeError(f"column {name!r} is of type {kind}")
+    if runs or types.is_dictionary(kind):
         return _nest_of(kind.value_type, name)
     if types.is_interval(kind):
         return {part: TensorSpec((), _INTERVAL[part]) for part in _INTERVAL.names or ()}
@@ -626,6 +677,8 @@ def _to_columns(array: Any, place: _Place) -> Any:
         return _to_columns(array.storage, place) if shape is None else _tensors(array, shape, place)
     if types.is_dictionary(kind):
         return _to_columns(with_offsets(array.dictionary).take(array.indices), place)
+    if types.is_run_end_encoded(kind):  # what an extension type is stored as
+        return _to_columns(with_offsets(array), place)
     if types.is_decimal(kind):  # NumPy has no type for them, and each float would be another number
         return _strings((_filled(array, place) if array.null_count else array).cast(pa.string()))
     if types.is_null(kind):

@@ -81,7 +81,7 @@ def _add_filled(kind: Any, path: str, value: Any, fill: Mapping[str, Any], fille
     """
     if isinstance(kind, pa.BaseExtensionType):
         return _add_filled(kind.storage_type, path, value, fill, filled)
-    if types.is_dictionary(kind):
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _add_filled(kind.value_type, path, value, fill, filled)
     if types.is_struct(kind):
         left, before = 0, len(filled)
@@ -215,10 +215,11 @@ def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any
 
 def _stored(array: Any) -> Any:
     """Values as they are stored, with offsets and without dictionaries at the top."""
-    while isinstance(array, pa.ExtensionArray):
-        array = array.storage
     array = with_offsets(array)
-    return array.dictionary.take(array.indices) if pa.types.is_dictionary(array.type) else array
+    while isinstance(array, pa.ExtensionArray) or pa.types.is_dictionary(array.type):  # also among the values of others
+        stored = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary.take(array.indices)
+        array = with_offsets(stored)
+    return array
 
 
 def _find(array: Any, path: str, found: dict[str, None], structs: bool, every: bool) -> None:

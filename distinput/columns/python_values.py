@@ -79,8 +79,8 @@ class RowDicts:
     Args:
       name: of the dict, for errors.
       rank: dimensions of the first list in it where a single element is handed out; a batch has one more.
-      form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; or "dict" or "rows", and
-        the forms of the parts by name.
+      form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; "lists", and the
+        form of their items; or "dict" or "rows", and the forms of the parts by name.
       cls: of the dict, if that is no plain one.
     """
 
@@ -106,6 +106,8 @@ class RowDicts:
                 return [self._made(("told", inner, more - 1), row, 0) for row in rows]
             case ("told", inner, _):
                 return self._made(inner, lists["value"], 0) if lists["valid"] else None
+            case ("lists", inner):
+                return [self._made(inner, _at(lists, row), 0) for row in range(self._length(lists))]
             case ("dict", parts):
                 return {name: self._made(part, lists[name], 0) for name, part in parts}
             case ("rows", parts) if all(part == ("leaf",) for _, part in parts):
@@ -253,6 +255,9 @@ def _values(form: Any, lists: Any, depth: int = 0) -> list[Any]:
         case ("told", inner, _):
             values, valid = _values(inner, lists["value"]), _listed_rows(lists["valid"])
             return [value if here else None for value, here in zip(values, valid, strict=True)]
+        case ("lists", inner):
+            sizes, below = _below(lists)
+            return _sliced(_values(inner, below), sizes)
         case ("dict", parts):
             return _dicts(parts, lists)
         case ("rows", parts):

@@ -106,6 +106,9 @@ Value3 = TypeVar("Value3", bound=np.generic | np.ndarray[Any, Any] | bytes)
 _NODE = (Node, "Node")
 """Annotations of fields that are further inputs; strings, where annotations are not evaluated."""
 
+_NUMBER = (int, int | None, "int", "int | None")
+"""Those of fields that are whole numbers."""
+
 _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "bufsize": ("buffer_size",),
     "concurrency": ("num_parallel_calls",),
@@ -170,6 +173,7 @@ class Arguments:
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
         self.signature = signature.replace(parameters=[myself, *shown], return_annotation="Dataset")
+        self.numbers = {p.name for p in rest if p.annotation in _NUMBER}
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments given, by name, with datasets replaced by their nodes.
@@ -195,6 +199,11 @@ class Arguments:
             if name in arguments:
                 arguments[name] = self._node(name, arguments[name])
         return arguments
+
+    def taken(self, name: str, value: Any) -> Any:
+        """An argument as it is now; a whole number as one of Python, in which none that is computed from it overflows."""
+        value = taken(value)
+        return int(value) if name in self.numbers and isinstance(value, np.integer) else value
 
     def _node(self, name: str, value: Any) -> Node:
         if not isinstance(value, DatasetSpec.value_type):
@@ -245,7 +254,7 @@ def method_of(name: str, op: Callable[..., Node], *, reshuffles: bool = False) -
     arguments = Arguments(name, op)
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        given = {name: taken(value) for name, value in arguments.by_name(args, kwargs).items()}
+        given = {name: arguments.taken(name, value) for name, value in arguments.by_name(args, kwargs).items()}
         made = op(self.node, **given).with_functions_taken()
         return self._followed_by(made.added(), reshuffles)
 

@@ -461,6 +461,7 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def _refilled(self, spent: Iterator[T_co]) -> bool:
         """Take up the next elements behind those that are spent; False at the end."""
+        self._run.check_process()
         with self._lock:
             if self._ended or self._elements is not spent:  # another thread has taken up the next ones meanwhile
                 return not self._ended

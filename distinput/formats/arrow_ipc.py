@@ -323,7 +323,7 @@ class ConformingArrow(ConformingTable, ArrowIpc):  # type: ignore[misc]  # colum
         return rows_block(file.path, part, brought, self._spec(file).structure, self.nulls, rows)
 
     def _schema(self, path: str) -> Any:
-        return arrow_file(path, stamp_of(path), None, self.trusted, self.memory_map).schema
+        return arrow_file(path, stamp_of(path), (), self.trusted, self.memory_map).schema  # whatever is wanted of it
 
     def _file(self, path: str) -> ArrowFile:
         columns = self.conforming.columns_in(self._schema(path), self.columns)

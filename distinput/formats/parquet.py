@@ -50,6 +50,7 @@ from distinput.formats.tables import (
     arrays_of,
     as_columns,
     as_nulls,
+    check_columns,
     check_nulls,
     checked_batch,
     rows_block,
@@ -224,8 +225,10 @@ class Parquet(TableFormat):
         path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
+        schema = schema_of(path)
+        check_columns(path, schema, self._columns)
         found = null_paths_of(path, self._columns, structs=self.tells == "in place")
-        told = told_nulls(schema_of(path), self._columns, found, self.tells, self.nulls)
+        told = told_nulls(schema, self._columns, found, self.tells, self.nulls)
         return self if told is None else ConformingParquet(told[1], self.batch_rows, self.nulls, conforming=told[0])
 
     def null_paths(self, path: str) -> list[str]:

@@ -216,10 +216,9 @@ def other_format(path: str, format: Format) -> str:
       OSError: it cannot be read.
     """
     reader = {"csv_tuples": "csv"}.get(format.name, format.name.removeprefix("indexed_"))
-    data = _begin(path, "").tobytes()
-    codec = next((name for name, mark in _CODECS.items() if data.startswith(mark)), "")
-    if codec:
-        data = _begin(path, codec).tobytes()
+    begin = _begin(path, "")
+    codec, inside = _codec_of_bytes(path, begin)
+    data = (inside[1] if inside else _begin(path, codec) if codec else begin).tobytes()
     if data.startswith(_IMAGES):
         return f"{path} is an image: ImageFolderDataset reads folders of images, WebDataset archives of them"
     named, kind = _format_of_name(path), _signature(data) or _text(data)

@@ -96,8 +96,7 @@ def table_batches(format: Format, path: str, most_rows: int = _MOST_ROWS) -> Ite
 def _of_parquet(format: Parquet, path: str, most_rows: int) -> Iterator[Any]:
     stamp = stamp_of(path)
     columns = None if format.columns is None else list(format.columns)
-    if columns is not None:
-        format.spec_of(path)  # refuses those that are not there
+    check_columns(path, schema_of(path, stamp), columns)
     with opened(path, stamp) as reader:
         for group in range(footer_of(path, stamp).num_row_groups):
             with reading(path, group):

@@ -5,7 +5,7 @@ import dataclasses
 import re
 import threading
 from abc import abstractmethod
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +23,7 @@ from distinput.arrow.arrow import (
     is_text,
     names_of,
     schema_spec,
+    without_runs,
 )
 from distinput.arrow.record_batches import column_to_arrow
 from distinput.arrow.tabular import check_fill, filled_names
@@ -152,7 +153,7 @@ def check_nulls(path: str, nulls: Any, schema: Any) -> None:
 
 
 def check_columns(path: str, schema: Any, columns: Iterable[str] | None) -> None:
-    """Refuse a file that has two columns of one name, or lacks one that is wanted.
+    """Refuse a file that has two columns of one name that is wanted, or lacks one.
 
     Raises:
       DataLossError: a name is not UTF-8.
@@ -164,9 +165,16 @@ def check_columns(path: str, schema: Any, columns: Iterable[str] | None) -> None
         _decode_names(schema)
     except UnicodeDecodeError as error:  # of pyarrow
         raise DataLossError(f"{path}: damaged: the name of a column is not UTF-8: {error}") from error
-    if len(set(names)) != len(names):
-        raise UnimplementedError(f"{path}: several columns have the same name; give each its own: {', '.join(names)}")
-    for name in columns or ():
+    wanted = names if columns is None else tuple(columns)
+    twice = {name for name, count in Counter(names).items() if count > 1}
+    if not twice.isdisjoint(wanted):
+        cure = (
+            "give each its own"
+            if columns is not None
+            else "give each its own, or name the columns to read without them"
+        )
+        raise UnimplementedError(f"{path}: several columns have the same name; {cure}: {', '.join(names)}")
+    for name in () if columns is None else wanted:
         if name not in names:
             raise InvalidArgumentError(f"{path}: has no column {name!r}; its columns are {', '.join(names)}")
 
@@ -656,8 +664,10 @@ def told_nulls(
 
 
 def _stored(kind: Any) -> Any:
-    """The type of the values of a dictionary."""
-    return kind.value_type if types.is_dictionary(kind) else kind
+    """The type of the values of a dictionary, or of runs."""
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return kind
 
 
 def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
@@ -704,6 +714,7 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         return pa.nulls(rows, wanted)
     if array.type == wanted:
         return array
+    array = without_runs(array)
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if types.is_struct(array.type):

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.adopt import Refills, adopt, is_plain, owned
+from distinput.arrow.adopt import adopt, is_plain, owned
 from distinput.columns.block import Block
 from distinput.functions.claim import Claim, described, unlike
+from distinput.functions.refills import Refills
 from distinput.plan.binding import by_name
 from distinput.run.run import calls_of, element_text
 from distinput.values.leaves import as_leaves, dtype_of

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import count, islice
 from typing import Any, Protocol
 
-from distinput.arrow.adopt import Promise, Refills, adopt, all_known, owned
+from distinput.arrow.adopt import Promise, adopt, all_known, owned
 from distinput.columns.block import (
     MOST_BYTES,
     Block,
@@ -31,11 +31,12 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError, Unav
 from distinput.functions.chain import Chain, Kinds
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
+from distinput.functions.refills import Refills
 from distinput.kernels.kernel import Flag
 from distinput.run.processes import Processes, Workforce, pickled
 from distinput.run.run import CoreUse, OpCounters, Run, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
-from distinput.run.threads import Task, cores
+from distinput.run.threads import Task, cores, in_lane
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
@@ -269,6 +270,9 @@ class Calling:
       counter: the figures of the step in it.
       note: is called with the errors of the functions.
       stalls: whether the next block of elements may wait for what the loop does with those before it.
+      each: whether every array that is copied is looked at.
+
+    Attributes:
       refills: sees whether the functions fill arrays again and again, which they may not do on several threads.
     """
 
@@ -277,19 +281,20 @@ class Calling:
     counter: OpCounters
     note: Note
     stalls: Callable[[], bool] = lambda: False
-    refills: Refills = field(default_factory=Refills)
+    each: bool = True
+    refills: Refills = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "refills", Refills(self.chain.op, self.chain.functions, each=self.each))
 
     def check_refills(self) -> None:
-        """Refuse functions that do so on several threads.
+        """Refuse functions that do so on several threads, whatever `on_error` says.
 
         Raises:
           InvalidArgumentError: they do; any result may be wrong.
         """
-        if self.refills.mixed:
-            error = InvalidArgumentError(
-                f"{self.chain.op}: calls on several threads fill one array, over each other's results; make a new array in "
-                "each call, keep one for each thread (threading.local), or leave out num_parallel_calls= and executor="
-            )
+        error = self.refills.error()
+        if error is not None:
             self.note(error, len(self.chain.functions) - 1, "")
             raise error
 
@@ -303,6 +308,7 @@ class Calling:
 
     def delivered(self, done: Done, rows: Block, at: Callable[[int], Mark]) -> Results:
         """The results of a part one after the other; see `Done.delivered`."""
+        self.check_refills()
         return done.delivered(rows, at, self.note, tolerant=self.run.tolerant)
 
 
@@ -463,9 +469,7 @@ class _Threads:
 
     def receive(self, sent: Task[Done]) -> Done:
         """Its results."""
-        done = sent.result()
-        self._calling.check_refills()
-        return done
+        return sent.result()
 
     def _given_up(self) -> bool:
         return self.over.is_set() or self._calling.run.cancelled.is_set()
@@ -821,7 +825,6 @@ class _Lanes:
                 lost = error
             else:
                 self._under_way.remove(sent)
-                self._calling.check_refills()
                 return pickle.loads(result) if isinstance(result, bytes) else result
             # It could not be sent, or sent back.
             if isinstance(lost, TypeError | AttributeError | pickle.PicklingError):
@@ -867,7 +870,7 @@ class _Lanes:
         """What a worker calls for a part, and with which arguments."""
         calling = self._calling
         if _is_here(executor):
-            return calling.work, (rows, calling.run.cancelled.is_set)
+            return in_lane, (calling.work, rows, calling.run.cancelled.is_set)
         if self._payload is None:
             self._payload = pickled("map", WorkerTask(calling.chain))
         # Dask takes calls with equal arguments for one call, so there is a number, too.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from distinput.arrow.arrow import without_views
+from distinput.arrow.arrow import without_runs, without_views
 
 # ----------------------------------------------------------------------------
 # Times of Arrow arrays as NumPy has them, which knows nanoseconds and years after 9999.
@@ -60,7 +60,7 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
     >>> part.missing, part.lengths.tolist(), part.values.to_pylist()
     (1, [2, 1], [1, 2, 3])
     """
-    array = without_views(array)  # for which Arrow lacks functions
+    array = without_views(without_runs(array))  # for which Arrow lacks functions
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         yield from parts_of(name, array.storage)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pyarrow import types
 
+from distinput.arrow.arrow import without_runs
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
 from distinput.formats.example_encoding import decode_example, decode_sequence_example, fields_of
@@ -261,7 +262,7 @@ def _elements(files: Files, path: str, most_rows: int) -> Iterator[Any]:
 
 def rows_of(batch: Any) -> Iterator[dict[str, Any]]:
     """The rows of a record batch as dicts; text as bytes, as datasets have it, and None for nulls."""
-    names, columns = batch.schema.names, [_values(column) for column in batch.columns]
+    names, columns = batch.schema.names, [_values(without_runs(column)) for column in batch.columns]
     for row in range(batch.num_rows):
         yield {name: column[row] for name, column in zip(names, columns, strict=True)}
 

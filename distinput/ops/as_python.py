@@ -333,7 +333,7 @@ Names = tuple[str, ...]
 
 def _told_rows(at: Structure, names: Names = ("",)) -> Iterator[str]:
     """The names of all lists of structs, as readers tell of them."""
-    if at.told == "rows":
+    if at.told.startswith("rows"):
         yield names[-1]
     for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
         yield from _told_rows(child, _names_below(at, key, names))
@@ -385,23 +385,42 @@ def _with_children(at: Structure, names: Names, walk: Callable[[Structure, Names
 
 
 def _form_of(
-    at: Structure, leaves: Iterator[Any], names: Names, left: dict[str, None], level: int, rows: bool = False
+    at: Structure, leaves: Iterator[Any], names: Names, left: dict[str, None], level: int, rows: int = 0
 ) -> Any:
-    """What `RowDicts` makes of a part, whose lists are at this level: see `RowDicts._made`."""
+    """What `RowDicts` makes of a part, whose lists are at this level: see `RowDicts._made`.
+
+    Args:
+      at: the part.
+      leaves: those in it, and behind it.
+      names: of the part.
+      left: the names of what becomes rows, less those that did.
+      level: how many lists are around it.
+      rows: how many lists of it become rows; more than one: all but the innermost are lists of lists of rows.
+    """
     if at.kind == "leaf":
         next(leaves)
         return ("leaf",)
     own = [next(leaves) for _ in range(at.num_leaves)]
     again = iter(own)
     named = [name for name in names if name in left]
-    rows = rows or bool(named)
+    rows = rows or (_lists_of_rows(at) if named else 0)
     for name in named:
         del left[name]
     if is_nullable(at):
         next(again)
         told = len(own[0].shape) - level  # a mark of items makes the rows itself
-        return ("told", _form_of(at.children[1], again, names, left, level + told, rows and not told), told)
+        return ("told", _form_of(at.children[1], again, names, left, level + told, max(0, rows - told)), told)
     parts = {}
     for key, child in zip(at.keys, at.children, strict=True):
         parts[key] = _form_of(child, again, _names_below(at, key, names), left, level + rows)
-    return ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))
+    form: Any = ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))
+    for _ in range(rows - 1):
+        form = ("lists", form)
+    return form
+
+
+def _lists_of_rows(at: Structure) -> int:
+    """How many lists are around the structs that a dict of lists is made of, as readers tell of it; 1 where they do not."""
+    while is_nullable(at):
+        at = at.children[at.keys.index("value")]
+    return max(1, at.told.count("rows"))

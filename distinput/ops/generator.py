@@ -19,17 +19,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.adopt import Promise, adopt, all_known, kept, lent, owned
+from distinput.arrow.adopt import Promise, adopt, all_known, kept, lent
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure
 from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import DeadlineExceededError, FailedPreconditionError
+from distinput.functions.refills import Refills
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node
 from distinput.run.run import Run, bytes_of
+from distinput.values.buffers import alone, counts_are_exact
 from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
@@ -112,6 +114,8 @@ class _Pull:
         self._read: tuple[int, list[Any]] = (row, [])
         self.handed = False
         """Whether somebody may have got what was read last."""
+        self.singly = False
+        """Whether nothing may be read that nobody asks for: the program holds the iterator, and may read on."""
 
     def of(self, iterator: Any) -> None:
         """Take what it reads from; only looked at."""
@@ -145,6 +149,12 @@ class _Pull:
             raise FailedPreconditionError(_gone(row, f"stands behind element {first + len(elements) - 1}"))
         ended = getattr(self._iterator(), "gi_frame", self) is None
         return chain(elements[row - first :], _ended(first + len(elements)) if ended else rest)
+
+
+def _begins_anew(iterator: Any) -> bool:
+    """Whether `iter` of an iterator does something, which is to begin again; that of most gives them as they are."""
+    code = getattr(type(iterator).__iter__, "__code__", None)
+    return isinstance(code, CodeType) and bool(code.co_names)
 
 
 def _ended(row: int) -> Iterator[Any]:
@@ -312,6 +322,9 @@ class Generator(Node):
     other means, while the loop has not got its last elements, ends in a `DeadlineExceededError` after 20 seconds: on the main
     thread of systems with POSIX signals, and on Linux on a thread of a step above, such as `prefetch`.
 
+    Elements of an iterator that the program holds, as in `lambda: iterator`, are asked for one at a time too: a pass that is
+    left loses none, and the next one goes on behind it.
+
     Source: `tf.data.Dataset.from_generator`.
     """
 
@@ -378,15 +391,18 @@ class Generator(Node):
         if self.waits:
             run.waits.set()
         lends, pull = not self.copy, _Pull(row)
+        refills = Refills("from_generator", (*self.args, self.generator), each=False)
 
         def anew() -> Iterator[Any]:
             nonlocal lends
-            iterator = iter(self.generator(*self.args))
+            made = [iter(self.generator(*self.args))]
+            pull.singly = counts_are_exact() and not alone(made) and not _begins_anew(made[0])
+            iterator = made.pop()
             pull.of(iterator)
             if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
                 lends = True
                 return iterator
-            return map(owned if self.copy else Promise("from_generator: `generator`"), iterator)
+            return map(refills.owned if self.copy else Promise("from_generator: `generator`"), iterator)
 
         def begin() -> Iterator[Any]:
             iterator = self.begun.items(anew, kept, sampling=run.sampling)
@@ -401,6 +417,7 @@ class Generator(Node):
             error = ending.told() if isinstance(ending, _HeldBack) else ending
             if error is not ending:
                 self.__dict__["waits"] = True  # the next pass asks for one element at a time
+            refills.check()
             while elements:
                 block, misfit = self._block(elements, row)
                 row += block.size
@@ -620,7 +637,8 @@ def _pulled(
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
     the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
-    to wait for others. All come alone once one of them had to be waited for. Others may be in `holding`.
+    to wait for others. All come alone once one of them had to be waited for, and where
+    `pull` says so. Others may be in `holding`.
     """
     stride, exhausted, room = 1, False, 1
     error: Exception | _HeldBack | None = None
@@ -633,6 +651,7 @@ def _pulled(
         try:
             if iterator is None:
                 iterator = begin()
+            most = 1 if pull.singly else most
             if min(most, room) > 1 or any(holding):
                 alarm.set(elements)
             while not exhausted:

@@ -22,6 +22,7 @@ from distinput.functions.chain import Chain, calling
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled, compiled
 from distinput.functions.inference import infer
+from distinput.functions.refills import Refills
 from distinput.functions.workers import (
     Calling,
     called_as_measured,
@@ -442,7 +443,15 @@ class _Pass:
             return Failure(error)
 
         before, most = state, self.run.at_once(MOST_CALLS)
-        for made, rows, first, mark in applied(upstream, state, chain.results, most, place, tolerant=self.run.tolerant):
+        refills = Refills("map", chain.functions, each=False)
+
+        def results(rows: Block) -> Iterator[Any]:
+            return chain.results(rows, refills)
+
+        for made, rows, first, mark in applied(upstream, state, results, most, place, tolerant=self.run.tolerant):
+            if (filled := refills.error()) is not None:
+                self.note(filled, len(chain.functions) - 1, "")
+                raise filled
             if type(rows) is Failure:
                 yield rows, between(before, mark, 0), rows
             else:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from distinput.arrow.adopt import owned
 from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
 from distinput.columns.column import Column, Dense, Ints, StackError, Strings
 from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_column
@@ -16,6 +15,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
+from distinput.functions.refills import Refills
 from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
@@ -87,13 +87,18 @@ class MapRows(Signed):
         return _mapped(self.input.open(state["input"], run), state, (self,), run)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return self.mapped(self.input.fetch(rows, epoch))
+        return self.mapped(self.input.fetch(rows, epoch), self.refills())
 
-    def mapped(self, block: Block) -> Block:
+    def refills(self) -> Refills:
+        """What sees, in a pass, whether the function fills arrays again and again."""
+        return Refills("map_rows", (self.map_func,), each=False)
+
+    def mapped(self, block: Block, refills: Refills) -> Block:
         """The results of the function for the rows of a block."""
         refuse_sparse("map_rows", block.structure)
         rows = block.structure.build([_whole(c) for c in block.materialize().columns])
-        results = list(map(owned, map(self.call, (rows,))))
+        results = list(map(refills.owned, map(self.call, (rows,))))
+        refills.check()
         if not results:
             raise stopped()
         (result,) = results
@@ -142,7 +147,7 @@ class FusedMapRows(Fused[MapRows]):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         block = self.input.fetch(rows, epoch)
         for step in self.functions.steps:
-            block = step.mapped(block)
+            block = step.mapped(block, step.refills())
         return block
 
 
@@ -157,6 +162,7 @@ def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows | None:
 def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) -> Stream:
     for step in steps:
         step.decide(run)
+    calls = [(step, step.refills()) for step in steps]
     for block, _, _, at in passing_over(upstream, state):
         if type(block) is Failure:
             yield block, at(0)
@@ -164,16 +170,16 @@ def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) 
         most = run.at_once(block_rows(block.nbytes / max(1, block.size)))
         for first in range(0, block.size, most):
             part = block.rows(first, first + most)
-            made = sound_parts(part.size, partial(_made, part, steps, run), tolerant=run.tolerant)
+            made = sound_parts(part.size, partial(_made, part, calls, run), tolerant=run.tolerant)
             for rows, done in made:
                 yield rows, at(first + done)
 
 
-def _made(block: Block, steps: Sequence[MapRows], run: Run, first: int, end: int) -> Block:
+def _made(block: Block, calls: Sequence[tuple[MapRows, Refills]], run: Run, first: int, end: int) -> Block:
     made = block.rows(first, end)
-    for step in steps:
+    for step, refills in calls:
         try:
-            made = step.mapped(made)
+            made = step.mapped(made, refills)
         except Exception as error:
             run.annotate(error, step.where)
             raise

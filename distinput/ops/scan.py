@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.arrow.adopt import adopt, kept, owned
+from distinput.arrow.adopt import adopt, kept
 from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
+from distinput.functions.refills import Refills
 from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
@@ -165,17 +166,18 @@ class Scan(Node):
             return output
 
         def results(rows: Block) -> Iterator[Any]:
-            return map(owned, map(step, rows.elements()))
+            return map(refills.owned, map(step, rows.elements()))
 
         def carrying(at: Callable[[int], Mark], first: int, values: list[Any]) -> Callable[[int], Mark]:
             return lambda done: {**at(done), "carry": encode_value(values[first + done])}
 
         before: Mark = {"input": state["input"], "skip": state["skip"]}
         upstream = self.input.open(state["input"], run)
-        begin = kept(carried)
+        begin, refills = kept(carried), Refills("scan", (self.scan_func,), each=False)
         for made, rows, first, mark in applied(
             upstream, state, results, run.at_once(MOST_CALLS), tolerant=run.tolerant
         ):
+            refills.check()
             values = [begin, *after]
             if type(rows) is Failure:
                 yield rows, carrying(between(before, mark, 0), 0, [carried]), rows

@@ -18,7 +18,6 @@ from distinput.functions.claim import Claim, MadeBlock, held
 from distinput.functions.workers import (
     Calling,
     Done,
-    Note,
     Parts,
     Reads,
     called_as_measured,
@@ -155,7 +154,8 @@ class Source(Signed):
             run.annotate(error, self.where)
 
         self.reads.check_length()
-        calling = Calling(self.reads, run, run.counter(self), note)
+        inline = calls is None or (calls != AUTOTUNE and calls <= 1)
+        calling = Calling(self.reads, run, run.counter(self), note, each=not inline)
         if self.workforce is not None:
             yield from called_in_processes(upstream, state, self.workforce, calling)
         elif calls == AUTOTUNE and run.run_ahead is None:
@@ -163,9 +163,7 @@ class Source(Signed):
         elif calls is not None and calls > 1:
             yield from called_in_threads(upstream, state, int(calls), calling)
         else:
-            yield from _read_here(
-                Parts(upstream, state, run.at_once(_MOST_AT_ONCE), _ALONE_BYTES), self.reads, run, note
-            )
+            yield from _read_here(Parts(upstream, state, run.at_once(_MOST_AT_ONCE), _ALONE_BYTES), calling)
 
     def _lent(self, made: Iterator[MadeBlock]) -> Iterator[MadeBlock]:
         if not self.reads.lends or self.workforce is not None:
@@ -225,16 +223,16 @@ class Source(Signed):
         return work(self.reads, part, None, tolerant=False)
 
 
-def _read_here(parts: Parts, reads: Reads, run: Run, note: Note) -> Iterator[MadeBlock]:
+def _read_here(parts: Parts, calling: Calling) -> Iterator[MadeBlock]:
     """Items read in the iterator's thread, as many at a time as take a few milliseconds."""
     while (part := parts.next()) is not None:
         rows, at = part
         if type(rows) is Failure:
             yield rows, at, rows
             continue
-        done = work(reads, rows, run.cancelled.is_set, tolerant=run.tolerant)
+        done = calling.work(rows, calling.run.cancelled.is_set)
         parts.took(done)
-        yield from done.delivered(rows, at, note, tolerant=run.tolerant)
+        yield from calling.delivered(done, rows, at)
     parts.close()
 
 

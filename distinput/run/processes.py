@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from distinput.columns.block import trace_text
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.run.segments import Closed, SegmentConnection, dumps
-from distinput.run.threads import Ending
+from distinput.run.threads import Ending, check_process
 
 if TYPE_CHECKING:
     import subprocess
@@ -120,7 +120,7 @@ class Processes:
                 f"{op}: a worker process cannot start worker processes; put what runs the script under "
                 "`if __name__ == '__main__':`"
             )
-        self.op = op
+        self.op, self._process = op, os.getpid()
         self._unanswered: list[deque[Any]] = [deque() for _ in range(count)]
         self._ended = [0] * count  # how many workers the first of these has ended
         self._workers: list[tuple[subprocess.Popen[bytes], SegmentConnection]] = []
@@ -156,6 +156,7 @@ class Processes:
         Raises:
           UnavailableError: the worker ended, and so did those in its place.
         """
+        check_process(self._process)
         self.broken = True  # where an interrupt comes before the end, nobody knows what the worker has got
         try:
             self._workers[worker][1].send(argument)
@@ -184,8 +185,12 @@ class Processes:
 
     @property
     def alive(self) -> bool:
-        """Whether all workers are there."""
-        return not self.broken and all(process.poll() is None for process, _ in self._workers)
+        """Whether all workers are there, and those of this process, not of one that it is a fork of."""
+        return (
+            not self.broken
+            and self._process == os.getpid()
+            and all(process.poll() is None for process, _ in self._workers)
+        )
 
     def ready(self, worker: int) -> bool:
         """Whether a worker has answered."""
@@ -198,11 +203,13 @@ class Processes:
                 self._received(worker, wait, again=False)
 
     def close(self) -> None:
-        """End the workers; what they are doing is lost."""
+        """End the workers; what they are doing is lost. A fork leaves them to the process that has begun them."""
         import subprocess
 
         _RUNNING.discard(self)
         self.broken = True
+        if self._process != os.getpid():
+            return
         workers, self._workers = self._workers, []
         for (process, channel), busy in zip(workers, self._unanswered, strict=False):
             channel.close()
@@ -232,6 +239,7 @@ class Processes:
 
     def _received(self, worker: int, wait: Callable[[], bool], *, again: bool = True) -> Any:
         """What a worker answers; where it has ended, another one does, or, unless `again`, nobody."""
+        check_process(self._process)
         unanswered = self._unanswered[worker]
         while unanswered:
             self.broken = True  # where an interrupt comes before the end, nobody knows what is still to come

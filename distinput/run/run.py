@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run: what all streams of one iteration share, how they are watched, and how functions are called on their elements."""
 
+import os
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -444,6 +445,7 @@ class Run(Closing):
         """Each tells the error if a source waits in vain on another thread, for what the loop does with elements held back."""
         self._reading: list[Callable[[], str]] = []
         self._threads = Threads()
+        self._process = os.getpid()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
     @property
@@ -699,6 +701,11 @@ class Run(Closing):
     def context(self) -> Context:
         """Context variables for one more thread; see `Threads`."""
         return self._threads.context
+
+    def check_process(self) -> None:
+        """Refuse to wait for threads that stayed in another process; see `Threads`."""
+        if self._process != os.getpid():
+            self._threads.check_process(self._process)
 
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
         """A thread for one stream; see `Threads.beside`."""

@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
-from distinput.errors import CancelledError
+from distinput.errors import CancelledError, FailedPreconditionError
 
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
@@ -106,11 +107,7 @@ def _end_all() -> None:
 
 
 # ----------------------------------------------------------------------------
-# A pool of threads that an interrupt of who waits for it cannot bring to a stop.
-#
-# `concurrent.futures` waits with conditions, which are written in Python: an interrupt in the middle of one leaves a lock
-# behind that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C
-# code.
+# Lanes: which calls come one after the other, because one thread makes them.
 # ----------------------------------------------------------------------------
 
 
@@ -118,7 +115,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-"""Seconds for which threads are waited for after an interrupt."""
+_lane, _lanes = threading.local(), count(1)
+
+
+def lane() -> int:
+    """Which thread of the library this is, among all that there were; 0 on threads of the program.
+
+    Those that iterate take their turns: there is one lane for them all.
+    """
+    found: int = getattr(_lane, "number", 0)
+    return found
+
+
+def in_lane(call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function on a thread that works for the library, beside others."""
+    if not lane():
+        _lane.number = next(_lanes)
+    return call(*args, **kwargs)
+
+
+# ----------------------------------------------------------------------------
+# A pool of threads that an interrupt of who waits for it cannot bring to a stop.
+#
+# `concurrent.futures` waits with conditions, which are written in Python: an interrupt in the middle of one leaves a lock
+# behind that nobody opens, and threads that wait for it for ever, also when the program ends. Here both sides wait in C
+# code.
+# ----------------------------------------------------------------------------
 
 
 class Task(Generic[R]):
@@ -220,7 +242,7 @@ class Pool:
         self._under_way.append(task)
         if len(self._under_way) > len(self.threads) < self._most:
             serve = self._context.copy().run  # two threads cannot run in one
-            thread = threading.Thread(target=serve, args=(_serve, self._waiting), name=self._name, daemon=True)
+            thread = threading.Thread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name, daemon=True)
             self.threads.append(thread)
             thread.start()
         return task
@@ -346,6 +368,15 @@ class Threads:
         """Context variables for one more thread."""
         return self._context.copy()
 
+    def check_process(self, process: int) -> None:
+        """Refuse to wait for threads that stayed in another process, the number of which is given.
+
+        Raises:
+          FailedPreconditionError: there are some, and this process is a fork.
+        """
+        if self._single or any(pool.threads for pool in self._pools):
+            check_process(process)
+
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:
         """A thread for one stream, started here; `end` tells it to end when the stream does."""
@@ -387,6 +418,22 @@ class Threads:
 
 def _alive(pool: Pool) -> bool:
     return any(thread.is_alive() for thread in pool.threads)
+
+
+def check_process(process: int) -> None:
+    """Refuse what needs threads or workers of another process, of which this one is a fork.
+
+    Args:
+      process: the number of the one that has begun them.
+
+    Raises:
+      FailedPreconditionError: it is not this one.
+    """
+    if process != os.getpid():
+        raise FailedPreconditionError(
+            f"this iteration was begun in process {process}, and this is a fork of it, which has none of its threads; iterate "
+            "the dataset, or what state() gave, in each process anew"
+        )
 
 
 # ----------------------------------------------------------------------------

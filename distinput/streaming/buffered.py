@@ -16,6 +16,7 @@ from distinput.columns.state import State
 from distinput.kernels.kernel import Flag
 from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
+from distinput.run.threads import in_lane
 
 # ----------------------------------------------------------------------------
 # What AUTOTUNE has measured about threads for one step of a pipeline, kept from pass to pass.
@@ -292,7 +293,7 @@ def buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, *,
 def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, at_once: bool) -> Iterator[Any]:
     """The blocks, and with `at_once` something before them, which comes when the thread has started."""
     source = _Source(upstream)
-    fill, given = run.context.run, (_fill, weakref(source), buffer)
+    fill, given = run.context.run, (in_lane, _fill, weakref(source), buffer)
     thread = threading.Thread(target=fill, args=given, name="distinput-prefetch", daemon=True)
     with ExitStack() as stack:
         counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # this waits for the thread to start

@@ -359,6 +359,8 @@ def _cure(value: Any) -> str:
         return "; give float(...) or str(...) of it"
     if isinstance(value, AbstractSet):
         return "; a set has no order: give sorted(...) of it"
+    if type(value).__name__ == "LazyFrame":
+        return "; a LazyFrame has no rows yet: give .collect() of it"
     if type(value).__name__ == "NAType":
         return "; NA is no value: put another one in its place"
     if isinstance(value, PathLike | time) or type(value).__module__ in ("ipaddress", "uuid"):
@@ -499,12 +501,15 @@ def _no_strings(items: list[Any]) -> Exception:
         )
     if any(item is None for item in items):
         cure = "None is no value: put another one in its place, such as float('nan') among floats or '' among text"
+    elif all(isinstance(item, int | float | np.number | np.bool_) for item in items):
+        cure = "these are numbers alone: give the array with a dtype of theirs, by .astype(int) or .astype(float)"
     elif isinstance(wrong, int | float | np.generic):
         cure = "numbers and text do not go into one array: give them as two components, or all as text"
     elif isinstance(wrong, dict):
         cure = "rows are a dict of lists here, {'name': [...]}, of which `as_rows` makes a list of dicts again"
     else:
-        cure = "give numbers, text, or arrays of them"
+        other = "" if isinstance(wrong, list | tuple) else _cure(wrong).removeprefix("; ")
+        cure = other or "give numbers, text, or arrays of them"
     return TypeError(
         f"an array of objects may hold only str or bytes, got {wrong!r:.80} ({type(wrong).__name__}); {cure}"
     )

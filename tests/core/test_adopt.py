@@ -199,3 +199,14 @@ def test_a_table_that_is_to_be_one_array_is_the_one_that_numpy_sees() -> None:
 def test_an_error_names_the_component() -> None:
     with pytest.raises(TypeError, match=r"component \['a'\]\[1\]: column 'of the array' has 1 nulls"):
         adopt({"a": (1, pa.array([1, None])), "b": pa.array([2])})
+
+
+@pytest.mark.needs("pandas")
+def test_sparse_columns_of_pandas_are_dense_arrays() -> None:
+    import pandas as pd
+
+    numbers = pd.Series(pd.arrays.SparseArray([0, 0, 3]))
+    dataset = di.data.Dataset.from_tensor_slices
+    assert dataset(numbers).to_list() == [0, 0, 3]
+    assert dataset(pd.DataFrame({"a": numbers})).to_list() == [{"a": 0}, {"a": 0}, {"a": 3}]
+    assert dataset([1]).map(lambda _: {"x": numbers}).to_list() == [{"x": [0, 0, 3]}]

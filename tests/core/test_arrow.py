@@ -156,7 +156,11 @@ def test_a_replacement_of_another_type_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "array",
-    [pa.RunEndEncodedArray.from_arrays([1], [5]), pa.array([[{"a": 1}]]), pa.array([{"a": 1}])],
+    [
+        pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([5])]),
+        pa.array([[{"a": 1}]]),
+        pa.array([{"a": 1}]),
+    ],
 )
 def test_what_no_column_can_hold_is_refused(array: Any) -> None:
     with pytest.raises(UnsupportedTypeError, match="column 'x' "):
@@ -164,8 +168,9 @@ def test_what_no_column_can_hold_is_refused(array: Any) -> None:
 
 
 def test_a_nested_column_is_named_by_its_path() -> None:
-    schema = pa.schema([("s", pa.struct([("t", pa.struct([("u", pa.run_end_encoded(pa.int32(), pa.int8()))]))]))])
-    with pytest.raises(UnsupportedTypeError, match=r"column 's\.t\.u' is of type run_end_encoded"):
+    union = pa.sparse_union([pa.field("i", pa.int8())])
+    schema = pa.schema([("s", pa.struct([("t", pa.struct([("u", union)]))]))])
+    with pytest.raises(UnsupportedTypeError, match=r"column 's\.t\.u' is of type sparse_union"):
         schema_spec(schema)
 
 
@@ -271,3 +276,36 @@ def test_fields_of_structs_have_replacements_of_their_own() -> None:
     with pytest.raises(FillError, match=r"column 's\.a' is of type int64, and 'zero' is not"):
         block_of(batch, structure, {"s": {"a": "zero"}})
     assert names_of(batch.schema) == ["s", "s.a", "s.b", "s.b.c"]
+
+
+@pytest.mark.parametrize("ends", [[0, 3], [2, 2], [3, 1], [-1, 3], [1, 2]])
+def test_runs_whose_ends_lead_outside_are_damage(ends: list[int]) -> None:
+    numbers = np.array([1, 3], np.int32)
+    run_ends = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(numbers)])
+    damaged = pa.RunEndEncodedArray.from_arrays(run_ends, pa.array([5, 6]))
+    assert to_column(damaged, "x").materialize().array.tolist() == [5, 6, 6]
+    numbers[:] = ends  # later, since pyarrow makes no array from wrong ones
+    with pytest.raises(ArrowDamageError, match="column 'x'"):
+        to_column(damaged, "x")
+
+
+@pytest.mark.parametrize("first, stop", [(0, 0), (0, 1), (2, 5), (3, 6), (6, 6)])
+def test_slices_of_runs_begin_within_them(first: int, stop: int) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int16()), pa.array([7, 8, 9]))
+    assert (
+        to_column(runs.slice(first, stop - first), "x").materialize().array.tolist() == [7, 7, 8, 9, 9, 9][first:stop]
+    )
+
+
+def test_runs_in_structs_and_lists_that_are_null() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array([5, 6]))
+    structs = pa.StructArray.from_arrays([runs], ["a"], mask=pa.array([False, True, False, False]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 4, 4], pa.int32()), runs, mask=pa.array([False] * 3 + [True]))
+    rows = di.data.Dataset.from_arrow(pa.table({"s": structs, "l": lists}))
+    assert rows.to_arrow().to_pylist() == [
+        {"s": {"a": 5}, "l": [5, 5]},
+        {"s": None, "l": []},
+        {"s": {"a": 6}, "l": [6, 6]},
+        {"s": {"a": 6}, "l": None},
+    ]
+    assert di.data.Dataset.range(1).map(lambda _: runs[3]).to_list() == [6]

@@ -5,7 +5,7 @@ import array
 import ctypes
 import math
 from collections import deque
-from datetime import time
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -118,6 +118,10 @@ def test_integers_beyond_int64_are_refused(value: int, cure: str) -> None:
         (["a", None], r"got None \(NoneType\); None is no value: .* or '' among text"),
         ([{"a": 1}, {"a": 2}], r"got {'a': 1} \(dict\); rows are a dict of lists here, {'name': \[...\]}, of which"),
         (np.array([object()]), r"may hold only str or bytes, got <object .* \(object\); give numbers, text"),
+        (np.array([1, 2.5], object), r"got 1 \(int\); these are numbers alone: give the array with a dtype of theirs"),
+        ([Path("a"), Path("b")], r"got \w*Path\('a'\) .*; give str\(\.\.\.\) of it"),
+        (np.array([date(2020, 1, 1)]), r"got datetime.date\(2020, 1, 1\) .*; give np.datetime64"),
+        (type("LazyFrame", (), {})(), r"cannot make an array of a LazyFrame; .* give \.collect\(\) of it"),
     ],
 )
 def test_what_is_no_array_is_refused(value: Any, message: str) -> None:

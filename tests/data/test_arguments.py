@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -152,3 +153,19 @@ def test_map_takes_what_tensorflow_takes() -> None:
     same = lambda x: x  # noqa: E731 - one function, so that the states are of one pipeline
     state = iter(ds.map(same)).state()
     assert [int(x) for x in ds.map(same, synchronous=True).restore(state)] == [0, 1, 2]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint16, np.uint64, np.int64])
+def test_nothing_computed_from_a_whole_number_of_numpy_overflows(kind: Any) -> None:
+    numbers = di.data.Dataset.range(300)
+    steps: list[Callable[[Any, Any], di.data.Dataset]] = [
+        lambda one, n: numbers.shard(n, one),
+        lambda one, n: numbers.window(n, stride=n).flat_map(lambda window: window),
+        lambda one, n: numbers.window(n, shift=one, stride=n).flat_map(lambda window: window),
+        lambda one, n: numbers.batch(n).shard(n, one).unbatch(),
+        lambda one, n: numbers.skip(n).take(n).repeat(n),
+    ]
+    for step in steps:
+        for n in (2, 100):
+            assert step(kind(1), kind(n)).to_list() == step(1, n).to_list()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.arrow.record_batches import to_arrow
+from distinput.cli.main import main
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.source import stamp_of
 from distinput.formats.parquet import Parquet, write_parquet
@@ -225,11 +226,30 @@ def test_decimals_are_text_and_a_column_of_no_type_holds_nulls(tmp_path: Path) -
     ]
 
 
-def test_several_columns_of_one_name(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.parquet")
-    pq.write_table(pa.table([[1], [2]], names=["x", "x"]), path)
-    with pytest.raises(UnimplementedError, match="several columns have the same name"):
-        Parquet().spec(path)
+@pytest.mark.parametrize("name", ["a.parquet", "file.arrow", "stream.arrow"])
+def test_several_columns_of_one_name(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / name)
+    table = pa.table([pa.array([1, 2]), pa.array([3, None]), pa.array(["u", None]), pa.array([4, 5])], list("xxsn"))
+    if name == "a.parquet":
+        pq.write_table(table, path)
+    else:
+        opened = pa.ipc.new_file if name == "file.arrow" else pa.ipc.new_stream
+        with pa.OSFile(path, "wb") as sink, opened(sink, table.schema) as writer:
+            writer.write_table(table)
+    says = r"several columns have the same name; give each its own, or name the columns .*: x, x, s, n"
+    with pytest.raises(UnimplementedError, match=says):
+        di.data.FileDataset(path).to_list()
+    with pytest.raises(UnimplementedError, match="several columns have the same name; give each its own: x, x, s, n"):
+        di.data.FileDataset(path, columns=["n", "x"]).to_list()
+    for command in ("head", "stats", "schema", "verify"):
+        assert main([command, path]) != 0
+        assert "several columns have the same name" in "".join(capsys.readouterr())
+    others = di.data.FileDataset(path, columns=["n", "s"])
+    known = [{"n": 4, "s": {"value": b"u", "valid": True}}, {"n": 5, "s": {"value": b"", "valid": False}}]
+    assert others.to_list() == known
+    assert others.skip(1).to_list() == known[1:]
+    assert sorted(others.global_shuffle(seed=1).to_list(), key=lambda row: row["n"]) == known
+    assert di.data.FileDataset(path, columns=["n", "s"], nulls={"s": "?"}).to_list()[1] == {"n": 5, "s": b"?"}
 
 
 def test_no_rows(tmp_path: Path) -> None:

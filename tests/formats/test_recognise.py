@@ -115,11 +115,13 @@ def test_more_that_errors_say_of_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(samples(tmp_path)["parquet"])
     (tmp_path / "b").write_bytes(gzip.compress(samples(tmp_path)["tfrecord"]))
     (tmp_path / "c.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(600))
-    a, b, c = [str(tmp_path / name) for name in ("a.csv", "b", "c.png")]
+    (tmp_path / "d").write_bytes(zlib.compress(samples(tmp_path)["tfrecord"]))
+    a, b, c, d = [str(tmp_path / name) for name in ("a.csv", "b", "c.png", "d")]
     parquet = f"{a} is a Parquet file, by its first bytes: ParquetDataset reads it"
     for dataset, note in {
         di.data.FileDataset(a, "csv"): parquet,
         di.data.TFRecordDataset([b, a]): f'{b} is compressed (GZIP): give compression_type="GZIP"',
+        di.data.TFRecordDataset(d): f'{d} is compressed (ZLIB): give compression_type="ZLIB"',
         di.data.TFRecordDataset(
             c
         ): f"{c} is an image: ImageFolderDataset reads folders of images, WebDataset archives of them",

@@ -171,7 +171,7 @@ def dictionaries(draw: st.DrawFn, count: int, deep: int, missing: bool) -> pa.Ar
 @st.composite
 def runs(draw: st.DrawFn, count: int, deep: int, missing: bool) -> pa.Array:
     ends = sorted({*draw(st.lists(st.integers(1, max(1, count)), max_size=3)), count} - {0})
-    values = draw(arrays(len(ends), 0, missing))
+    values = draw(arrays(len(ends), deep, missing))
     kind = draw(st.sampled_from([pa.int16(), pa.int32(), pa.int64()]))
     return pa.RunEndEncodedArray.from_arrays(pa.array(ends, kind), values)
 
@@ -229,7 +229,9 @@ def refused(kind: pa.DataType) -> bool:
         return refused(kind.storage_type)
     if pa.types.is_struct(kind):
         return any(refused(field.type) for field in kind)
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_run_end_encoded(kind) and pa.types.is_nested(kind.value_type):
+        return True
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return refused(kind.value_type)
     if is_list(kind):
         return refused(kind.value_type)
@@ -253,7 +255,9 @@ def fields(kind: pa.DataType) -> dict[str, Any] | None:
         return dict.fromkeys(("months", "days", "nanoseconds"))
     if pa.types.is_map(kind):
         return {"key": fields(kind.key_type), "value": fields(kind.item_type)}
-    return fields(kind.value_type) if is_list(kind) or pa.types.is_dictionary(kind) else None
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return fields(kind.value_type)
+    return fields(kind.value_type) if is_list(kind) else None
 
 
 def by_field(values: list[Any], names: dict[str, Any] | None) -> Any:
@@ -278,7 +282,7 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
             values = [value_of(each, kind.value_type) for each in scalar.value.values]
             return [values[: kind.shape[1]], values[kind.shape[1] :]]
         return held(scalar.value if scalar.is_valid else pa.nulls(1, kind.storage_type)[0], kind.storage_type)
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return held(scalar.value if scalar.is_valid else pa.nulls(1, kind.value_type)[0], kind.value_type)
     if pa.types.is_struct(kind):
         return {

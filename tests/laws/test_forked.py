@@ -108,3 +108,47 @@ def test_children_of_threads_that_run_pipelines_run_them_too(tmp_path: Path) -> 
             writer.write(di.io.encode_example({"n": n}))
     made = subprocess.run([sys.executable, "-c", _BUSY, records], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
+
+
+def plus_one(x: int) -> int:
+    return x + 1
+
+
+_N = 5000
+WAYS: dict[str, Callable[[], di.data.Dataset]] = {
+    "prefetch": lambda: di.data.Dataset.range(_N).map(plus_one).prefetch(1),
+    "threads": lambda: di.data.Dataset.range(_N).map(plus_one, num_parallel_calls=2),
+    "processes": lambda: di.data.Dataset.range(_N).map(plus_one, num_parallel_calls=1, processes=True),
+    "interleave": lambda: di.data.Dataset.range(1).interleave(
+        lambda _: di.data.Dataset.range(_N).map(plus_one), cycle_length=1, num_parallel_calls=1
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_iteration_that_needs_threads_or_workers_of_the_parent_is_an_error_in_a_child(way: str) -> None:
+    dataset = WAYS[way]()
+    iterator = iter(dataset)
+    next(iterator)
+
+    def goes_on() -> None:
+        with pytest.raises(di.errors.FailedPreconditionError, match="is a fork of it"):
+            list(iterator)
+
+    def begins_anew() -> None:
+        assert dataset.to_list() == list(range(1, _N + 1))
+
+    assert status_of(goes_on) == 0
+    assert status_of(begins_anew) == 0
+    assert [int(x) for x in iterator] == list(range(2, _N + 1))
+
+
+def test_an_iteration_in_one_thread_goes_on_in_a_child() -> None:
+    iterator = iter(di.data.Dataset.range(_N).map(plus_one))
+    next(iterator)
+
+    def goes_on() -> None:
+        assert [int(x) for x in iterator] == list(range(2, _N + 1))
+
+    assert status_of(goes_on) == 0
+    goes_on()

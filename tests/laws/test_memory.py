@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -256,3 +256,139 @@ def test_a_scan_may_change_what_it_carries_in_place() -> None:
     sums = Dataset.range(1, 4).scan(np.zeros(2), add)
     for _ in range(2):
         assert [x.tolist() for x in sums] == [[1, 1], [3, 3], [6, 6]]
+
+
+def pairs(first: Any, second: Any) -> list[float]:
+    """What two datasets give, in turn."""
+    return [float(np.ravel(part)[0]) for pair in zip(first, second, strict=True) for part in pair]
+
+
+def two_steps(kind: str, buffer: Any) -> tuple[Dataset, Dataset]:
+    """Two datasets of MANY elements, whose functions fill one buffer."""
+
+    def fill(x: Any) -> Any:
+        buffer[:] = np.ravel(x)[0]
+        time.sleep(0.001)
+        return buffer[None] if kind == "map_rows" else buffer
+
+    def generated(start: int) -> Callable[[], Iterator[Any]]:
+        return lambda: map(fill, range(start, start + MANY))
+
+    class Source:
+        def __init__(self, start: int) -> None:
+            self.start = start
+
+        def __len__(self) -> int:
+            return MANY
+
+        def __getitem__(self, i: int) -> Any:
+            return fill(self.start + i)
+
+    spec = di.TensorSpec((3,), np.float64)
+    makes: dict[str, Callable[[int], Dataset]] = {
+        "map": lambda start: Dataset.range(start, start + MANY).map(lambda x: fill(x)),
+        "map, map": lambda start: Dataset.range(start, start + MANY).map(lambda x: fill(x)).map(lambda x: x + 0),
+        "map_rows": lambda start: reduce(
+            Dataset.concatenate, [Dataset.range(i, i + 1) for i in range(start, start + MANY)]
+        ).map_rows(lambda x: fill(x)),
+        "scan": lambda start: Dataset.range(start, start + MANY).scan(0, lambda s, x: (s, fill(x))),
+        "from_generator": lambda start: Dataset.from_generator(generated(start), output_signature=spec),
+        "from_source": lambda start: Dataset.from_source(Source(start)),
+        "executor": lambda start: Dataset.range(start, start + MANY).map(
+            lambda x: fill(x), executor=lambda: ThreadPoolExecutor(1), num_parallel_calls=1
+        ),
+    }
+    return makes[kind](0), makes[kind](1000)
+
+
+KINDS = ("map", "map, map", "map_rows", "scan", "from_generator", "from_source", "executor")
+IN_TURN = sorted([*range(MANY), *range(1000, 1000 + MANY)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["both ahead", "one ahead", "interleave", "mixture", "two passes"])
+def test_steps_on_threads_that_fill_one_buffer_are_found(kind: str, where: str) -> None:
+    buffer = np.zeros(3)
+    first, second = two_steps(kind, buffer)
+    ways: dict[str, Callable[[], Any]] = {
+        "both ahead": lambda: list(Dataset.zip((first.prefetch(2), second.prefetch(2)))),
+        "one ahead": lambda: list(Dataset.zip((first, second.prefetch(2)))),
+        "interleave": lambda: list(
+            Dataset.range(2).interleave(lambda i: (first, second)[int(i)], cycle_length=2, num_parallel_calls=2)
+        ),
+        "mixture": lambda: list(Dataset.sample_from_datasets([first.prefetch(2), second.prefetch(2)], seed=1)),
+        "two passes": lambda: pairs(first.prefetch(2), second.prefetch(2)),
+    }
+    if kind == "executor" and where == "one ahead":
+        pytest.skip("both are on threads")
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"fill one array(, buffer,)? over each other's results"):
+        ways[where]()
+
+
+def test_the_error_names_the_functions_and_the_variable() -> None:
+    shared = np.zeros(3)
+
+    def left(x: Any) -> Any:
+        shared[:] = x
+        time.sleep(0.001)
+        return shared
+
+    def right(x: Any) -> Any:
+        return left(x)
+
+    dataset = Dataset.zip(
+        (Dataset.range(MANY).map(left).prefetch(1), Dataset.range(MANY, 2 * MANY).map(right).prefetch(1))
+    )
+    with pytest.raises(di.errors.InvalidArgumentError) as raised:
+        list(dataset)
+    said = str(raised.value)
+    assert "left" in said
+    assert "right" in said
+    assert "one array, shared, over" in said
+    assert "threading.local" in said
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+def test_steps_that_take_turns_may_fill_one_buffer(kind: str) -> None:
+    first, second = two_steps(kind, np.zeros(3))
+    ways: list[Callable[[], list[float]]] = [
+        lambda: pairs(first, second),
+        lambda: firsts(first.prefetch(2).concatenate(second.prefetch(2))),
+        lambda: firsts(Dataset.range(2).flat_map(lambda i: (first, second)[int(i)].prefetch(1))),
+        lambda: firsts(Dataset.range(2).interleave(lambda i: (first, second)[int(i)], cycle_length=2)),
+        lambda: [float(np.ravel(x)[0]) for pair in Dataset.zip((first, second)).prefetch(2) for x in pair],
+    ]
+    for way in ways:
+        assert sorted(way()) == IN_TURN
+    assert sorted(firsts(first.prefetch(1).repeat(2))) == sorted(2 * list(range(MANY)))
+
+
+def test_threads_that_share_an_iterator_take_turns() -> None:
+    iterator, lock = iter(Dataset.zip(two_steps("map", np.zeros(3)))), threading.Lock()
+    taken: list[float] = []
+
+    def take() -> None:
+        while True:
+            with lock:
+                pair = next(iterator, None)
+            if pair is None:
+                return
+            taken.extend(float(part[0]) for part in pair)
+            time.sleep(0.0005)
+
+    threads = [threading.Thread(target=take) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == IN_TURN
+
+
+def test_a_pass_that_was_left_open_is_no_other_thread_that_fills() -> None:
+    first, second = two_steps("map", np.zeros(3))
+    left = iter(first.prefetch(1))
+    next(left)
+    time.sleep(0.05)  # its thread waits for room
+    for _ in range(2):
+        assert firsts(second) == list(range(1000, 1000 + MANY))
+        assert firsts(second.prefetch(1)) == list(range(1000, 1000 + MANY))

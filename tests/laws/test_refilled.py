@@ -7,6 +7,8 @@ And the other way round: what a consumer does with an element changes no other e
 import array
 import collections
 import dataclasses
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -190,6 +192,39 @@ def test_what_is_filled_again_is_another_element(kind: str, route: str) -> None:
     expected = [plain(element) for element in ROUTES[route](lambda i: filled(KINDS[kind](), i))]
     assert made == expected
     assert len({repr(element) for element in made}) == COUNT
+
+
+UNSEEN = ("a record of NumPy", "such a record in a tuple", "a mapping", "a ragged tensor in a dict")
+"""What only its own class can copy."""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UNSEEN])
+def test_what_several_threads_fill_is_an_error(kind: str) -> None:
+    one, lock = KINDS[kind](), threading.Lock()
+
+    def fill(i: Any) -> Any:
+        with lock:  # so that another call comes between, and not into the middle
+            filled(one, int(i))
+        time.sleep(0.001)
+        return one
+
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"fill one \w+(, one,)? over each other's results"):
+        list(RANGE(60).map(fill, num_parallel_calls=2))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stays_as_it_is_may_be_given_by_several_threads(kind: str) -> None:
+    several = [filled(KINDS[kind](), i) for i in range(4)]
+
+    def pick(i: Any) -> Any:
+        time.sleep(0.0005)
+        return several[int(i) % 4]
+
+    both = di.data.Dataset.zip(
+        (RANGE(40).map(pick, num_parallel_calls=2), RANGE(40).map(lambda i: pick(i)).prefetch(1), RANGE(40).map(pick))
+    )
+    expected = [plain(element) for element in RANGE(40).map(pick)]
+    assert [plain(element) for element in both] == [[each] * 3 for each in expected]
 
 
 def test_lists_that_are_given_together_were_filled_before() -> None:

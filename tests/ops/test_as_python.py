@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from distinput.columns import python_values
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.testing import check_dataset
+from tests.depth import cases
 
 CHATS: list[Any] = [
     {
@@ -339,6 +341,55 @@ def test_what_is_made_of_many_elements_is_what_is_made_of_each(data: st.DataObje
         wanted = _outcomes(ds)
     with mock.patch.object(python_values, "_FEW", data.draw(st.sampled_from([0, 64]))):
         assert _outcomes(ds) == wanted
+
+
+@st.composite
+def _nests(draw: st.DrawFn, deep: int) -> tuple[pa.DataType, st.SearchStrategy[Any]]:
+    """A type that is a struct, or lists of lists of such, and values of it, some of which are null."""
+    fields: dict[str, pa.DataType] = {}
+    parts: dict[str, st.SearchStrategy[Any]] = {}
+    for name in draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True)):
+        leaf = draw(st.sampled_from(sorted(LEAVES_OF_NESTS)))
+        below = deep > 1 and draw(st.booleans())
+        fields[name], parts[name] = draw(_nests(deep - 1)) if below else LEAVES_OF_NESTS[leaf]
+    kind, values = pa.struct(list(fields.items())), st.fixed_dictionaries({k: st.none() | v for k, v in parts.items()})
+    values = st.none() | values
+    for _ in range(draw(st.integers(1, 3))):
+        kind, values = pa.list_(kind), st.none() | st.lists(values, max_size=2)
+    return kind, values
+
+
+LEAVES_OF_NESTS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "list": (pa.list_(pa.int64()), st.lists(st.none() | st.integers(0, 9), max_size=2)),
+    "number": (pa.int64(), st.integers(0, 9)),
+    "text": (pa.string(), st.text(st.characters(codec="utf-8"), max_size=2)),
+}
+
+
+@settings(max_examples=cases(40, 2000), deadline=None)
+@given(st.data())
+def test_rows_are_the_lists_and_structs_of_the_table(data: st.DataObject) -> None:
+    kind, values = data.draw(_nests(2))
+    rows = [{"m": value} for value in data.draw(st.lists(values, min_size=1, max_size=5))]
+    ds = di.data.Dataset.from_arrow(pa.Table.from_pylist(rows, pa.schema([("m", kind)]))).as_rows().as_text()
+    assert ds.to_list() == rows, kind
+    (batch,) = ds.ragged_batch(len(rows))
+    assert batch["m"] == [row["m"] for row in rows]
+    with mock.patch.object(python_values, "made_at_once", return_value=None):
+        assert ds.to_list() == rows, kind
+
+
+def test_lists_of_lists_of_structs_are_rows_from_every_reader(tmp_path: Path) -> None:
+    rows = [{"m": [[{"a": 1, "b": "u"}, {"a": 2, "b": "v"}], []]}, {"m": []}, {"m": [[{"a": 3, "b": "w"}]]}]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("a.parquet", "a.arrow", "a.jsonl"):
+        read = di.data.FileDataset(str(tmp_path / name), text="str", nested="rows")
+        assert read.to_list() == rows, name
+        assert read.element_spec == di.data.Dataset.from_arrow(table).element_spec
 
 
 def test_few_elements_are_made_alone(tmp_path: Path) -> None:

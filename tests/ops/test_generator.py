@@ -335,3 +335,42 @@ def test_no_number_of_a_ragged_tensor_does() -> None:
         dataset = di.data.Dataset.from_generator(lambda: iter([value]), output_signature=spec)  # noqa: B023
         with pytest.raises(TypeError, match="the integer 1099511627776 does not fit into int32"):
             dataset.to_list()
+
+
+class OnlyOnce:
+    """An iterator of the user's own."""
+
+    def __init__(self, stop: int) -> None:
+        self.numbers = iter(range(stop))
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        return next(self.numbers)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: iter(range(60)), lambda: (i for i in range(60)), lambda: map(int, range(60)), lambda: OnlyOnce(60)]
+)
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda ds: ds,
+        lambda ds: ds.map(lambda x: x + 0),
+        lambda ds: ds.filter(lambda x: x >= 0),
+        lambda ds: ds.batch(1).unbatch(),
+    ],
+)
+def test_a_pass_that_is_left_loses_nothing_of_an_iterator_that_the_program_holds(
+    make: Callable[[], Iterator[int]], then: Callable[[di.data.Dataset], di.data.Dataset]
+) -> None:
+    iterator, taken = make(), []
+    dataset = then(di.data.Dataset.from_generator(lambda: iterator, output_signature=di.TensorSpec((), np.int64)))
+    for count in (5, 1, 8, 3):
+        for number, element in enumerate(dataset, 1):
+            taken.append(int(element))
+            if number == count:
+                break
+        taken.append(next(iterator))
+    assert taken == list(range(len(taken)))

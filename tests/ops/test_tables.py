@@ -171,8 +171,8 @@ def test_times_are_times_of_numpy_and_utc() -> None:
     "table, message",
     [
         (
-            pa.table({"x": pa.RunEndEncodedArray.from_arrays([1], [5])}),
-            r"column 'x' is of type run_end_encoded.*cast it to another type, or leave it out",
+            pa.table({"x": pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([5])])}),
+            r"column 'x' is of type sparse_union.*cast it to another type, or leave it out",
         ),
         (pa.table([[1], [2]], names=["a", "a"]), "several columns have the same name"),
         (pl.DataFrame({"o": [{1, 2}]}), "column 'o' holds Python objects"),
