@@ -64,9 +64,7 @@ def pair(text: str) -> tuple[str, Any]:
 
 def add_examples(parser: argparse.ArgumentParser, most: int) -> None:
     """Let a command be told how many messages to look at."""
-    text = (
-        f"how many Examples of the first file to decode, to find their features; 0: all of all files (default: {most})"
-    )
+    text = f"find the features in the first N Examples of the first file; 0: in all Examples of all files (default: {most})"
     parser.add_argument("--scan", type=at_least(0), default=most, metavar="N", help=text)
 
 
@@ -91,7 +89,12 @@ def numbers(text: str) -> list[int]:
     >>> numbers("1,2,8")
     [1, 2, 8]
     """
-    return [at_least(1)(word) for word in text.split(",")]
+    try:
+        return [at_least(1)(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be numbers with commas between them, such as 1,2,4, got {text!r}"
+        ) from None
 
 
 def seconds(text: str) -> float:
@@ -100,7 +103,10 @@ def seconds(text: str) -> float:
     >>> seconds("0.5")
     0.5
     """
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a time from 0 on, got {text}")
+        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0 on, such as 2.5, got {text!r}")
     return number

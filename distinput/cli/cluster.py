@@ -199,7 +199,7 @@ def _say(text: str) -> None:
 
 def cluster_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput cluster`."""
-    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="start", required=True)
     start = actions.add_parser(
         "start",
         help="start them, and end them all with Ctrl-C",
@@ -208,9 +208,9 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
         "DaskClusterResolver(address). With --input-workers it is a cluster for Dataset.on_workers(address) instead. "
         "Needs `pip install 'distinput[dask]'`.",
     )
-    start.add_argument("--workers", type=at_least(1), metavar="N", help="workers (default: 2)")
-    start.add_argument("--ps", type=at_least(1), metavar="N", help="parameter servers (default: 1)")
-    text = "input workers, and neither workers nor parameter servers"
+    start.add_argument("--workers", type=at_least(1), metavar="N", help="how many workers (default: 2)")
+    start.add_argument("--ps", type=at_least(1), metavar="N", help="how many parameter servers (default: 1)")
+    text = "how many input workers; then there are no workers and no parameter servers"
     start.add_argument("--input-workers", type=at_least(1), metavar="N", help=text)
     text = "where the scheduler listens; port 0 for any (default: %(default)s)"
     start.add_argument("--address", default="127.0.0.1:8786", metavar="HOST:PORT", help=text)
@@ -218,8 +218,8 @@ def cluster_arguments(parser: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--tls",
         action="store_true",
-        help="encrypt all connections, and let in only who has the certificates that are made for this cluster; needs the "
-        "package cryptography. Certificates that Dask's configuration names are taken without this",
+        help="encrypt all connections, and admit only holders of the certificates that are made for this cluster; needs the "
+        "package cryptography. Certificates that Dask's configuration names are used without this option",
     )
 
 
@@ -244,14 +244,12 @@ def worker_arguments(parser: argparse.ArgumentParser) -> None:
         "coordinator, the task chief, are read from TF_CONFIG. Needs `pip install 'distinput[dask]'`."
     )
     parser.add_argument("--tf-config", action="store_true", help="take the task and all addresses from TF_CONFIG")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://host:8786")
-    parser.add_argument("--name", type=_seat, metavar="NAME", help="worker-0, ps-0 and so on")
-    parser.add_argument(
-        "--listen", default="", metavar="HOST:PORT", help="where others reach this process (default: any port)"
-    )
-    parser.add_argument(
-        "--wait", type=float, default=600.0, metavar="SECONDS", help="how long to look for the scheduler (default: 600)"
-    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="address of a Dask scheduler, such as tcp://host:8786")
+    parser.add_argument("--name", type=_seat, metavar="NAME", help="which task this is: worker-0, ps-0 and so on")
+    text = "where others reach this process (default: any port)"
+    parser.add_argument("--listen", default="", metavar="HOST:PORT", help=text)
+    text = "how long to look for the scheduler (default: 600)"
+    parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS", help=text)
 
 
 def worker_command(given: argparse.Namespace) -> int:
@@ -281,8 +279,10 @@ def input_worker_arguments(parser: argparse.ArgumentParser) -> None:
         "SIGTERM. One that ends is started again. Certificates are those of Dask's configuration. Needs "
         "`pip install 'distinput[dask]'`."
     )
-    parser.add_argument("address", metavar="ADDRESS", help="of a Dask scheduler: tcp://host:8786, or tls://host:8786")
-    parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="how many (default: 1)")
+    text = "address of a Dask scheduler: tcp://host:8786, or tls://host:8786"
+    parser.add_argument("address", metavar="ADDRESS", help=text)
+    text = "how many input workers (default: 1)"
+    parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help=text)
     text = "how long to look for the scheduler, also when it was lost (default: 600)"
     parser.add_argument("--wait", type=float, default=600.0, metavar="SECONDS", help=text)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from distinput.cli.arguments import add_json, at_least, numbers, seconds, suggest
 from distinput.cli.commands import FAILED, FINE
+from distinput.cli.files import named
 from distinput.cli.loading import WHERE, add_dataset, is_name, load, load_dataset, user_code
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
@@ -65,7 +66,8 @@ def plan_arguments(parser: argparse.ArgumentParser) -> None:
     add_replicas(parser)
     text = f"rows of a global batch (default: {_BATCH} for files; a dataset makes its own)"
     parser.add_argument("--batch", type=at_least(1), metavar="N", help=text)
-    parser.add_argument("--format", metavar="NAME", help="of the files; by default their names or first bytes tell it")
+    text = "format of the files; by default their names or first bytes tell it"
+    parser.add_argument("--format", metavar="NAME", help=text)
     add_policy(parser)
     add_json(parser)
 
@@ -115,7 +117,12 @@ def _dataset(given: argparse.Namespace) -> Dataset[Any]:
     if names:
         dataset = load_dataset(names[0])
         return dataset if given.batch is None else dataset.batch(given.batch)
-    files = open_files(given.sources if len(given.sources) > 1 else given.sources[0], given.format)
+    programs = [word for word in given.sources if word.endswith(".py")]
+    if programs and given.format is None:
+        raise InvalidArgumentError(
+            f"plan: {programs[0]} is a program; name a dataset in it, such as {programs[0]}:ds, or say --format text"
+        )
+    files = open_files(named(given.sources), given.format)
     return files.dataset().batch(given.batch or _BATCH)
 
 
@@ -163,7 +170,7 @@ _EVEN = 0.8
 def explain_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of `distinput explain`."""
     add_dataset(parser)
-    parser.add_argument("--workers", type=at_least(1), metavar="W", help="also say what each of so many workers reads")
+    parser.add_argument("--workers", type=at_least(1), metavar="W", help="also say what each of W workers reads")
     add_replicas(parser)
     add_policy(parser)
     add_json(parser)
@@ -190,17 +197,16 @@ def bench_arguments(parser: argparse.ArgumentParser) -> None:
         "could be changed."
     )
     add_dataset(parser)
-    parser.add_argument(
-        "--seconds", type=seconds, default=5.0, metavar="S", help="break off after so many (default: 5); 0: never"
-    )
-    parser.add_argument("--elements", type=at_least(1), metavar="N", help="break off after so many elements")
-    text = "that do not count, after the first element (default: 0.5)"
+    text = "stop after S seconds (default: 5); 0: never"
+    parser.add_argument("--seconds", type=seconds, default=5.0, metavar="S", help=text)
+    parser.add_argument("--elements", type=at_least(1), metavar="N", help="stop after N elements")
+    text = "seconds after the first element that do not count (default: 0.5)"
     parser.add_argument("--warm-up", type=seconds, default=0.5, metavar="S", help=text)
-    text = "try changes out, and say how much faster each is"
+    text = "try changes of the pipeline, and say how much faster each makes it"
     parser.add_argument("--try", dest="tries", action="store_true", help=text)
     text = "also record another pass, and write a page about it"
     suggest(parser.add_argument("--html", type=Path, metavar="FILE", help=text), files=("html",))
-    text = "write that pass as a timeline for Perfetto"
+    text = "also record another pass, and write it as a timeline for Perfetto"
     suggest(parser.add_argument("--trace", type=Path, metavar="FILE", help=text), files=("json",))
     add_json(parser)
 
@@ -277,11 +283,10 @@ T = TypeVar("T")
 def add_job(parser: argparse.ArgumentParser) -> None:
     """Let a command take a dataset, the job that it was distributed for, and a pass."""
     add_dataset(parser)
-    parser.add_argument("--workers", type=at_least(1), metavar="W", help="of the job (default: 1)")
-    parser.add_argument("--replicas", type=at_least(1), metavar="R", help="of each worker (default: 1)")
-    parser.add_argument(
-        "--epoch", type=at_least(0), default=0, metavar="N", help="the pass over the dataset, from 0 (default: 0)"
-    )
+    parser.add_argument("--workers", type=at_least(1), metavar="W", help="workers of the job (default: 1)")
+    parser.add_argument("--replicas", type=at_least(1), metavar="R", help="replicas of each worker (default: 1)")
+    text = "the pass over the dataset, from 0 (default: 0)"
+    parser.add_argument("--epoch", type=at_least(0), default=0, metavar="N", help=text)
 
 
 def on_workers(given: argparse.Namespace, body: "Callable[[DistributedDataset], T]") -> list[T]:
@@ -333,17 +338,17 @@ def locate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_job(parser)
     parser.add_argument("--step", type=at_least(0), metavar="N", help="the step of the pass, from 0")
-    parser.add_argument(
-        "--replica", type=at_least(0), metavar="K", help="only its rows, numbered over all workers (default: all)"
+    text = "only the rows of replica K, numbered over all workers (default: all)"
+    parser.add_argument("--replica", type=at_least(0), metavar="K", help=text)
+    suggest(
+        parser.add_argument("--file", metavar="FILE", help="the file of the record, as the dataset names it"),
+        files=("*",),
     )
-    suggest(parser.add_argument("--file", metavar="FILE", help="as the dataset names it"), files=("*",))
     parser.add_argument("--record", type=at_least(0), metavar="N", help="the record in the file, from 0")
-    parser.add_argument(
-        "--first", type=at_least(1), metavar="N", help="look for the record in the first N steps only (default: in all)"
-    )
-    parser.add_argument(
-        "--read", action="store_true", help="count the records of files that do not tell, by reading them once"
-    )
+    text = "look for the record in the first N steps only (default: in all)"
+    parser.add_argument("--first", type=at_least(1), metavar="N", help=text)
+    text = "count the records of files that do not tell, by reading them once"
+    parser.add_argument("--read", action="store_true", help=text)
     add_json(parser)
 
 
@@ -405,9 +410,8 @@ def replay_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_job(parser)
     parser.add_argument("--step", type=at_least(0), required=True, metavar="N", help="the step of the pass, from 0")
-    parser.add_argument(
-        "--replica", type=at_least(0), metavar="K", help="only its batch, numbered over all workers (default: all)"
-    )
+    text = "only the batch of replica K, numbered over all workers (default: all)"
+    parser.add_argument("--replica", type=at_least(0), metavar="K", help=text)
     add_json(parser)
 
 
@@ -445,12 +449,10 @@ def graph_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     text = f"where to write; the end of its name says what: {', '.join(_KINDS)} (default: Mermaid, to standard output)"
     suggest(parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text), files=("*",))
-    parser.add_argument(
-        "--kind", choices=sorted(set(_KINDS.values())), help="what to write, whatever the name of the file"
-    )
-    parser.add_argument(
-        "--running", action="store_true", help="the steps that run, which rules made of those described"
-    )
+    text = "what to write, whatever the name of the file"
+    parser.add_argument("--kind", choices=sorted(set(_KINDS.values())), help=text)
+    text = "draw the steps that run, after the rules, and not those described"
+    parser.add_argument("--running", action="store_true", help=text)
     parser.add_argument("--json", action="store_const", dest="kind", const="json", help="the same as --kind json")
 
 

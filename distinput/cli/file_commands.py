@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.cli.arguments import add_examples, add_json, add_pairs, at_least
 from distinput.cli.commands import FINE, FOUND
-from distinput.cli.files import add_files, add_records, opened, print_records, together
+from distinput.cli.files import add_files, add_records, named, opened, print_records, together
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
@@ -43,7 +43,8 @@ def head_arguments(parser: argparse.ArgumentParser) -> None:
         "bytes that are tf.train.Example messages are shown with their features."
     )
     add_files(parser)
-    parser.add_argument("-n", type=at_least(0), default=5, metavar="N", help="how many of each file (default: 5)")
+    text = "how many records of each file (default: 5)"
+    parser.add_argument("-n", type=at_least(0), default=5, metavar="N", help=text)
     add_records(parser)
     add_json(parser)
 
@@ -54,7 +55,7 @@ def head_command(given: argparse.Namespace) -> int:
         for path in files.paths:
             found = head(files.only(path), given.n, records=given.records)
             alone = len(given.files) == len(files.paths) == 1
-            print_records(found, json=given.json, title=None if alone else path)
+            print_records(found, json=given.json, title=None if alone else path, asked=given.n)
     return FINE
 
 
@@ -70,8 +71,8 @@ def sample_arguments(parser: argparse.ArgumentParser) -> None:
         "records, in whatever format they are. All files are read, once."
     )
     add_files(parser, "files of one format")
-    parser.add_argument("-n", type=at_least(0), default=5, metavar="N", help="how many (default: 5)")
-    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="of the choice (default: 0)")
+    parser.add_argument("-n", type=at_least(0), default=5, metavar="N", help="how many records (default: 5)")
+    parser.add_argument("--seed", type=at_least(0), default=0, metavar="N", help="seed of the choice (default: 0)")
     add_records(parser)
     add_json(parser)
 
@@ -80,8 +81,8 @@ def sample_command(given: argparse.Namespace) -> int:
     """Show some records."""
     files = together(given)
     found = sample(files, given.n, seed=given.seed, records=given.records)
-    if given.json or len(files.paths) == 1:
-        print_records(found, json=given.json)
+    if given.json or not found or len(files.paths) == 1:
+        print_records(found, json=given.json, asked=given.n)
         return FINE
     for path in dict.fromkeys(record.file for record in found):
         print_records([record for record in found if record.file == path], json=False, title=path)
@@ -140,7 +141,7 @@ def print_columns(found: Description) -> None:
     """Print the columns or features of a description."""
     rows = [[one.name, one.dtype, _shape(one.shape)] for one in found.columns]
     if not found.looked_at:
-        print_table(["column", "dtype", "shape"], rows)
+        print_table(["column", "dtype", "shape"], rows) if rows else print("no columns")
         left = [one.name for one in found.columns if not one.held]
         if left:
             print(f"\nno array can hold: {', '.join(left)}; name the columns to read without them with columns=")
@@ -242,23 +243,25 @@ def stats_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_files(parser, "files of one format")
     add_records(parser)
-    parser.add_argument("--column", action="append", default=[], metavar="NAME", help="print its histogram in full")
+    text = "print the histogram of this column in full"
+    parser.add_argument("--column", action="append", default=[], metavar="NAME", help=text)
     add_json(parser)
 
 
 def stats_command(given: argparse.Namespace) -> int:
     """Print the statistics."""
-    found = statistics(together(given), records=given.records)
-    missing = [name for name in given.column if name not in found]
+    columns = statistics(together(given), records=given.records)
+    missing = [name for name in given.column if name not in columns]
     if missing:
-        raise InvalidArgumentError(f"there is no column {missing[0]}; the columns are {', '.join(found)}")
+        raise InvalidArgumentError(f"there is no column {missing[0]}; the columns are {', '.join(columns)}")
     if given.json:
-        print_json([column.to_json() for column in found.values()])
+        print_json([column.to_json() for column in columns.values()])
         return FINE
-    rows = [line for column in found.values() for line in _lines(column)]
-    print_table(["column", "type", "rows", "missing", "of", "min", "mean", "max", "histogram"], rows)
+    rows = [line for column in columns.values() for line in _lines(column)]
+    names = ["column", "type", "rows", "missing", "of", "min", "mean", "max", "histogram"]
+    print_table(names, rows) if rows else print("no columns")
     for name in given.column:
-        for what, numbers in (("lengths", found[name].lengths), ("values", found[name].values)):
+        for what, numbers in (("lengths", columns[name].lengths), ("values", columns[name].values)):
             if numbers is not None and numbers.histogram.counts:
                 print(f"\n{visible(name)}, {what}")
                 _print_bars(numbers)
@@ -314,32 +317,24 @@ def verify_arguments(parser: argparse.ArgumentParser) -> None:
         "of a job together read each record once. The exit status is 3 if something does not hold."
     )
     add_files(parser, "a folder that was written, or files of one format")
-    parser.add_argument(
-        "--manifest", metavar="PATH", help="a list of files, with sizes and versions, that save_manifest saved"
-    )
-    parser.add_argument(
-        "--workers",
-        type=at_least(0),
-        nargs="*",
-        default=[2],
-        metavar="W",
-        help="numbers of workers to try; none or 0 leaves this out (default: 2)",
-    )
-    parser.add_argument(
-        "--against", nargs="+", metavar="FILE", help="other files, of any format, with the same records"
-    )
-    parser.add_argument("--against-format", metavar="NAME", help="the format of those")
+    text = "a list of files, with sizes and versions, that save_manifest saved"
+    parser.add_argument("--manifest", metavar="PATH", help=text)
+    text = "numbers of workers to try; 0 leaves this check out (default: 2)"
+    parser.add_argument("--workers", type=at_least(0), nargs="*", default=[2], metavar="W", help=text)
+    text = "other files, of any format, with the same records"
+    parser.add_argument("--against", nargs="+", metavar="FILE", help=text)
+    parser.add_argument("--against-format", metavar="NAME", help="the format of the other files")
     add_json(parser)
 
 
 def verify_command(given: argparse.Namespace) -> int:
     """Check, and say all that was found."""
     result = verification.verify(
-        given.files if len(given.files) > 1 else given.files[0],
+        named(given.files),
         given.format,
         manifest=given.manifest,
         workers=[number for number in given.workers if number],
-        against=given.against if given.against is None or len(given.against) > 1 else given.against[0],
+        against=given.against and named(given.against),
         against_format=given.against_format,
         storage_options=dict(given.storage_option) or None,
         **dict(given.option),
@@ -352,7 +347,8 @@ def verify_command(given: argparse.Namespace) -> int:
         for finding in result.findings:
             where = "" if finding.file is None else f"{finding.file}: "
             print(visible(f"{finding.check}: {where}{finding.problem}", lines=True))
-        wrong = f"{len(result.findings)} found" if result.findings else "all is well"
+        number = len(result.findings)
+        wrong = f"{number} fault{'s' * (number != 1)}" if number else "all is well"
         print(f"{result.files} file{'s' * (result.files != 1)}, {result.records:,} records: {wrong}")
     return FOUND if result.findings else FINE
 
@@ -369,9 +365,8 @@ def index_arguments(parser: argparse.ArgumentParser) -> None:
         "there and is still right is kept. Formats that know their records by themselves need none."
     )
     add_files(parser)
-    parser.add_argument(
-        "--folder", metavar="PATH", help="where to keep the indices (default: hidden, beside each file)"
-    )
+    text = "where to keep the indices (default: hidden, beside each file)"
+    parser.add_argument("--folder", metavar="PATH", help=text)
     add_json(parser)
 
 
@@ -413,18 +408,15 @@ def convert_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, choices=list(WRITERS), help="the format to write")
     parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where to write")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--shards", type=at_least(1), metavar="N", help="so many files")
-    size.add_argument("--shard-rows", type=at_least(1), metavar="N", help="so many records a file")
-    size.add_argument(
-        "--shard-bytes", type=at_least(1), metavar="N", help="about so many bytes a file (default: 256 MiB)"
-    )
-    parser.add_argument("--compression", metavar="NAME", help="of the files that are written")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace a dataset that is there, once this one is complete"
-    )
-    parser.add_argument(
-        "--value", metavar="COLUMN", help="the column that becomes the record itself: for text, npy, TFRecord"
-    )
+    size.add_argument("--shards", type=at_least(1), metavar="N", help="write N files")
+    size.add_argument("--shard-rows", type=at_least(1), metavar="N", help="write N records to a file")
+    text = "write about N bytes to a file (default: 256 MiB)"
+    size.add_argument("--shard-bytes", type=at_least(1), metavar="N", help=text)
+    parser.add_argument("--compression", metavar="NAME", help="compression of the files that are written")
+    text = "replace a dataset that is there, once this one is complete"
+    parser.add_argument("--overwrite", action="store_true", help=text)
+    text = "the column that becomes the record itself: for text, npy, TFRecord"
+    parser.add_argument("--value", metavar="COLUMN", help=text)
     add_pairs(parser, "--cast", "COLUMN=DTYPE", "write a column with another dtype, such as x=float32")
     add_pairs(parser, "--null", "COLUMN=VALUE", "what to put in the place of nulls")
     add_examples(parser, 0)

@@ -2,6 +2,7 @@
 """The words by which commands name files, and how their records are shown."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from shutil import get_terminal_size
 from typing import Any
@@ -51,10 +52,15 @@ def together(given: argparse.Namespace) -> Files:
     return _open(given, given.files)
 
 
+def named(words: Sequence[str]) -> str | list[str]:
+    """What words of files mean: one as it is; of several, those of local folders stand for the files in these."""
+    return words[0] if len(words) == 1 else [f"{word}/" if os.path.isdir(word) else word for word in words]
+
+
 def _open(given: argparse.Namespace, words: list[str]) -> Files:
     try:
         return open_files(
-            words if len(words) > 1 else words[0],
+            named(words),
             given.format,
             storage_options=dict(given.storage_option) or None,
             **dict(given.option),
@@ -74,13 +80,14 @@ _ITEMS = 8
 _BYTES = 64
 
 
-def print_records(records: Sequence[Record], json: bool, title: str | None = None) -> None:
+def print_records(records: Sequence[Record], json: bool, title: str | None = None, asked: int = 1) -> None:
     """Print records: a line of JSON each, or for people a line for each part.
 
     Args:
       records: what is printed.
       json: for programs: objects of "file", "record" (its number) and "value".
       title: the name of the file, to stand above.
+      asked: how many were wanted; where there are none of them, people are told so.
     """
     if json:
         for record in records:
@@ -89,6 +96,8 @@ def print_records(records: Sequence[Record], json: bool, title: str | None = Non
     if title is not None:
         print(f"==> {visible(title)} <==")
     width = get_terminal_size((120, 24)).columns
+    if asked and not records:
+        print("no records")
     for record in records:
         if not isinstance(record.value, dict):
             print(shortened(f"{record.row}: {value_text(record.value)}", width))

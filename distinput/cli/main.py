@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser_of(command: Command) -> argparse.ArgumentParser:
     """The parser of a command's words, with all its arguments."""
-    parser = argparse.ArgumentParser(prog=f"distinput {command.name}", description=command.help)
+    parser = argparse.ArgumentParser(
+        prog=f"distinput {command.name}", description=f"{command.help[0].upper()}{command.help[1:]}.".replace("?.", "?")
+    )
     _part(command, "arguments")(parser)
     return parser
 

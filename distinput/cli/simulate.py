@@ -64,40 +64,37 @@ def simulate_arguments(parser: argparse.ArgumentParser) -> None:
         "a table."
     )
     add_dataset(parser)
-    parser.add_argument("--workers", type=numbers, default=[1], metavar="W[,W...]", help="how many (default: 1)")
+    text = "how many workers (default: 1)"
+    parser.add_argument("--workers", type=numbers, default=[1], metavar="W[,W...]", help=text)
     add_replicas(parser)
-    parser.add_argument(
-        "--step-time", type=_TIME, required=True, metavar="T", help="of a step on the devices, input aside: 200ms"
-    )
+    text = "time of a step on the devices without its input, such as 200ms"
+    parser.add_argument("--step-time", type=_TIME, required=True, metavar="T", help=text)
     add_policy(parser)
-    parser.add_argument("--rows", type=at_least(1), metavar="N", help="of a pass, where files do not tell")
-    text = "after which the measured pass is broken off (default: 3)"
+    parser.add_argument("--rows", type=at_least(1), metavar="N", help="rows of a pass, where files do not tell")
+    text = "stop the measured pass after S seconds (default: 3)"
     parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help=text)
     storage = parser.add_argument_group("the storage, which all workers share")
-    storage.add_argument(
-        "--storage-bandwidth", type=_BANDWIDTH, metavar="B", help="40Gbit/s, 500MB/s (default: no limit)"
-    )
-    storage.add_argument("--latency", type=_TIME, default=0.0, metavar="T", help="of a request: 20ms (default: none)")
-    storage.add_argument("--request-limit", type=_RATE, metavar="N", help="5500/s (default: no limit)")
+    text = "such as 40Gbit/s or 500MB/s (default: no limit)"
+    storage.add_argument("--storage-bandwidth", type=_BANDWIDTH, metavar="B", help=text)
+    text = "wait for each request, such as 20ms (default: none)"
+    storage.add_argument("--latency", type=_TIME, default=0.0, metavar="T", help=text)
+    text = "requests of all workers, such as 5500/s (default: no limit)"
+    storage.add_argument("--request-limit", type=_RATE, metavar="N", help=text)
     at_once = StorageLimits.at_once
-    storage.add_argument(
-        "--requests-at-once", type=at_least(1), default=at_once, metavar="N", help=f"of a worker (default: {at_once})"
-    )
+    text = f"requests that a worker makes at once (default: {at_once})"
+    storage.add_argument("--requests-at-once", type=at_least(1), default=at_once, metavar="N", help=text)
     machines = parser.add_argument_group("the workers")
-    machines.add_argument("--cores", type=float, metavar="N", help="of each (default: as here)")
-    text = "that make the input of all together (default: 0)"
+    machines.add_argument("--cores", type=float, metavar="N", help="cores of each worker (default: as here)")
+    text = "input workers that make the input of all workers (default: 0)"
     machines.add_argument("--input-workers", type=at_least(0), default=0, metavar="N", help=text)
     text = "part of the inputs that take ten times as long, such as 0.01 (default: 0)"
     machines.add_argument("--slow", type=_PART, default=0.0, metavar="P", help=text)
-    machines.add_argument(
-        "--kill-every", type=_TIME, metavar="T", help="between two failures: 30min (default: none fails)"
-    )
-    machines.add_argument(
-        "--restart", type=_TIME, default=Machines.restart, metavar="T", help="until training continues (default: 1min)"
-    )
-    machines.add_argument(
-        "--checkpoint-every", type=_TIME, default=Machines.checkpoint_every, metavar="T", help="(default: 10min)"
-    )
+    text = "time between two failures, such as 30min (default: none fails)"
+    machines.add_argument("--kill-every", type=_TIME, metavar="T", help=text)
+    text = "time until training continues after a failure (default: 1min)"
+    machines.add_argument("--restart", type=_TIME, default=Machines.restart, metavar="T", help=text)
+    text = "time between two checkpoints (default: 10min)"
+    machines.add_argument("--checkpoint-every", type=_TIME, default=Machines.checkpoint_every, metavar="T", help=text)
     drawn = parser.add_argument(
         "--svg", type=Path, metavar="FILE", help="also draw the time of a pass over the number of workers"
     )

@@ -73,9 +73,8 @@ def kernels_arguments(parser: argparse.ArgumentParser) -> None:
         "Say which kernels, the loops of this package, are in the cache of compiled ones; or compile those that are not, for "
         "all later programs. Programs load what is there, and compile nothing."
     )
-    parser.add_argument(
-        "action", nargs="?", choices=("list", "build"), default="list", help="what to do (default: list)"
-    )
+    text = "what to do (default: list)"
+    parser.add_argument("action", nargs="?", choices=("list", "build"), default="list", help=text)
     add_json(parser)
 
 

@@ -301,7 +301,8 @@ class Writing:
         self.stage.remove()
         holds = f"{request.who}: {request.directory} holds a complete dataset of {old.rows} elements ({MANIFEST})"
         if not theirs:
-            raise FailedPreconditionError(f"{holds}; overwrite=True replaces it once the new one is complete")
+            cure = "overwrite=True" + " (--overwrite in the command line)" * (request.who == "convert")
+            raise FailedPreconditionError(f"{holds}; {cure} replaces it once the new one is complete")
         named = f"a {old.more['op']}" if other is None else f"{other} is not named {request.prefix}-..."
         raise FailedPreconditionError(
             f"{holds} that is another one ({named}), and is not replaced; a folder holds one dataset: write to another folder, "

@@ -264,6 +264,8 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
         raise told from told.__cause__
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
+        if doing == "reading" and isinstance(error, IsADirectoryError):
+            error.add_note(f"in a list of files, {path + '/'!r} stands for the files below a directory")
         note_open_files(error)
         scrub(error)
         raise

@@ -217,8 +217,8 @@ def _of_one_value(dataset: Dataset[Any], to: str, value: str | None) -> Dataset[
             return dataset
         if len(names) != 1:
             raise InvalidArgumentError(
-                f"convert: a record of {to} is one value, and there are {len(names)} columns; name one with value=: "
-                f"{', '.join(names)}"
+                f"convert: a record of {to} is one value, and there are {len(names)} columns; name one with value= "
+                f"(--value in the command line): {', '.join(names)}"
             )
         value = names[0]
     if value not in names:

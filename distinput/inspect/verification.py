@@ -261,7 +261,7 @@ def verify(
     if manifest is not None:
         checked.append(f"sizes and versions of {without_secrets(manifest)}")
         findings += _of_manifest(files, manifest)
-    checked.append("every record is read")
+    checked.append("whether every record can be read")
     rows = [_read(files, path) for path in files.paths]
     findings += [found for _, found in rows if found is not None]
     if files.written is not None:
@@ -272,10 +272,12 @@ def verify(
         ]
     if not findings:
         for number in workers:
-            checked.append(f"{number} workers together read every record once")
+            checked.append(
+                f"whether {number} worker{'s' * (number != 1)} together read{'s' * (number == 1)} every record once"
+            )
             findings += _of_workers(files, number)
     if against is not None:
-        checked.append("the records are those of the other files")
+        checked.append("whether the records are those of the other files")
         others = open_files(against, against_format, storage_options=storage_options)
         difference = first_difference(files, others)
         findings += [] if difference is None else [Finding(difference[0], "against", difference[1])]
@@ -347,7 +349,11 @@ def _read(files: Files, path: str) -> tuple[int, Finding | None]:
             for block, _ in files.format.read(path):
                 rows += block.size
     except (DistinputError, OSError) as error:
-        return rows, Finding(path, "records", f"cannot be read behind its first {rows} records: {error}")
+        return rows, Finding(
+            path,
+            "records",
+            f"cannot be read behind its first {rows} records: {error}" if rows else f"cannot be read: {error}",
+        )
     return rows, None
 
 

@@ -158,6 +158,8 @@ _RENAMED = "map(lambda row: {'new': row['old']})"
 _SPLIT = "split(0.8, seed=1), which returns the parts"
 _FRAME = "Dataset.from_arrow(frame)"
 _TO_TORCH = "interop.torch.Loader(dataset)"
+_OF_A_JOB = "a method of what strategy.experimental_distribute_dataset returns; or the command distinput locate"
+_REPLAYED = "a method of what strategy.experimental_distribute_dataset returns; or the command distinput replay"
 _REDUCE = "reduce(initial, fn)"
 _LOOP = "a for loop: a dataset is iterated as it is"
 _FILES = "data.FileDataset(pattern)"
@@ -258,6 +260,10 @@ _ELSEWHERE: dict[str, str] = {
     "write_parquet": "write(folder, 'parquet')",
     "state_dict": "iter(dataset).state()",
     "load_state_dict": "restore(state)",
+    # which record was it
+    "locate": _OF_A_JOB,
+    "replay": _REPLAYED,
+    "when": _OF_A_JOB,
     "get_state": "iter(dataset).state()",
     "set_state": "restore(state)",
     "num_workers": "map(fn, num_parallel_calls=8), or on_workers('processes:4')",

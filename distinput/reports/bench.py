@@ -223,7 +223,9 @@ def _of_buffers(steps: list[Node], stats: Stats, marks: _Marks) -> Iterator[str]
         waiting = 0 if asked is None else min(step.most, asked["rows"])
         if asked is None or waiting < 2:
             continue
-        filling = min(first, asked["seconds"] * waiting / asked["rows"])
+        # All that the step did until then, and not what its input did alone: its own work and the wait for threads fill it too.
+        took = stats[f"{numbers[id(step)]}:{step.op}"]["seconds"]
+        filling = min(first, took * waiting / asked["rows"])
         nbytes = waiting * max(step.spec.row_bytes, marks.row_bytes if _as_they_are(step, steps[-1]) else 0)
         costs = []
         if filling >= max(SHORT, first / 2):

@@ -86,3 +86,26 @@ def test_files_are_not_read_as_text_because_the_name_of_the_first_says_nothing(
     Path("plain").write_text("x\n1\n")
     Path("named.csv").write_text("x\n2\n")
     assert [int(row["x"]) for row in di.data.FileDataset(["plain", "named.csv"])] == [1, 2]
+
+
+def test_several_folders_are_files_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        di.data.Dataset.range(2).map(lambda x: {"x": x}).write(folder, "parquet")
+    for words in (
+        ["schema"],
+        ["stats"],
+        ["sample"],
+        ["count"],
+        ["verify"],
+        ["plan"],
+        ["verify", "a", "b", "--against"],
+    ):
+        assert main([*words, "a", "b", "--json"]) == 0, words
+    capsys.readouterr()
+    assert main(["convert", "a", "b", "--to", "jsonl", "-o", "c", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 4
+    assert main(["convert", "a", "b", "--to", "jsonl", "-o", "c"]) == 1
+    assert "overwrite=True (--overwrite in the command line) replaces it" in capsys.readouterr().err

@@ -42,3 +42,15 @@ def test_a_format_that_is_not_that_of_the_file(tmp_path: Path, capsys: pytest.Ca
         assert main([command, path, "--format", "tfrecord"]) == 1
         told = capsys.readouterr().err.splitlines()[-1]
         assert told == f"  {path} is a Parquet file, by its first bytes: ParquetDataset reads it"
+
+
+def test_files_without_records_are_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        Path(name).touch()
+    assert shown(capsys, "head", "a.csv") == shown(capsys, "sample", "a.csv", "b.csv") == "no records\n"
+    assert shown(capsys, "head", "a.csv", "b.csv") == "==> a.csv <==\nno records\n\n==> b.csv <==\nno records\n\n"
+    assert shown(capsys, "schema", "a.csv") == shown(capsys, "stats", "a.csv") == "no columns\n"
+    assert shown(capsys, "head", "a.csv", "-n", "0") == ""

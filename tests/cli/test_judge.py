@@ -20,6 +20,8 @@ def test_the_status_says_whether_a_law_is_broken(capsys: pytest.CaptureFixture[s
 def test_a_loader_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "json:nothing"]) == 2
     assert capsys.readouterr().err == "distinput judge: judge: module 'json' has no function 'nothing'\n"
+    assert main(["judge", "train.py:loader"]) == 2
+    assert "such as train:loader, got 'train.py:loader'" in capsys.readouterr().err
 
 
 def test_the_known_loaders_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,9 @@ def test_every_command_has_a_help(command: object, capsys: pytest.CaptureFixture
         main([command.name, "--help"])  # type: ignore[attr-defined]
     assert end.value.code == 0
     assert f"usage: distinput {command.name}" in capsys.readouterr().out  # type: ignore[attr-defined]
-    assert parser_of(command).description  # type: ignore[arg-type]
+    description = parser_of(command).description or ""  # type: ignore[arg-type]
+    assert description[0].isupper()
+    assert description.endswith((".", "?"))
 
 
 def test_a_word_that_is_no_command_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +48,25 @@ def test_a_word_that_is_no_command_gets_the_nearest(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "distinput: there is no command demoo; did you mean demo?\n"
     assert main(["xyzzy"]) == 2
     assert "`distinput --help` lists all" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (
+            "plan a.csv --workers two",
+            "argument --workers: must be numbers with commas between them, such as 1,2,4, got 'two'",
+        ),
+        ("plan a.csv --workers 1,0", "argument --workers: must be at least 1, got 0"),
+        ("bench a:ds --seconds x", "argument --seconds: must be a number of seconds from 0 on, such as 2.5, got 'x'"),
+        ("bench a:ds --seconds -1", "argument --seconds: must be a number of seconds from 0 on, such as 2.5, got '-1'"),
+    ],
+)
+def test_a_wrong_value_is_told_with_a_right_one(words: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words.split())
+    assert end.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: {says}\n")
 
 
 @pytest.mark.fresh_process

@@ -100,3 +100,9 @@ def test_records_of_parquet_are_counted(capsys: pytest.CaptureFixture[str]) -> N
     di.io.write_parquet("a.parquet", {"x": np.arange(100)}, row_group_size=10)
     assert main(["plan", "a.parquet", "--workers", "2", "--policy", "balanced", "--json"]) == 0
     assert sum(worker["rows"] for worker in json.loads(capsys.readouterr().out)["workers"]) == 100
+
+
+def test_a_program_without_the_name_of_a_dataset_is_no_text_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "train_for_plans.py"]) == 1
+    assert "is a program; name a dataset in it, such as train_for_plans.py:ds" in capsys.readouterr().err
+    assert main(["plan", "train_for_plans.py", "--format", "text"]) == 0

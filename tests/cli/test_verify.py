@@ -27,3 +27,13 @@ def test_sound_and_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     found = told(capsys, *words[:2], status=3)
     assert [finding["check"] for finding in found["findings"]] == ["checksum", "records"]
     assert "2 workers" not in str(told(capsys, "verify", paths[1], "--workers", "0")["checked"])
+
+
+def test_what_is_checked_is_not_told_as_if_it_held(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.parquet"
+    path.touch()
+    text = shown(capsys, "verify", str(path), status=3)
+    assert text.startswith(
+        f"checked: whether every record can be read\nrecords: {path}: cannot be read: {path}: not a Parquet file"
+    )
+    assert text.endswith("1 file, 0 records: 1 fault\n")

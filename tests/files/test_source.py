@@ -47,7 +47,10 @@ def test_missing_files_are_named() -> None:
 def test_other_errors_keep_their_type_and_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError) as caught:
         FileStream(str(tmp_path))
-    assert caught.value.__notes__ == [f"while reading {str(tmp_path)!r}"]
+    assert caught.value.__notes__ == [
+        f"while reading {str(tmp_path)!r}",
+        f"in a list of files, '{tmp_path}/' stands for the files below a directory",
+    ]
     with pytest.raises(NotADirectoryError):
         size_of(f"{__file__}/a")
 

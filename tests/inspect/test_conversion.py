@@ -122,7 +122,7 @@ def test_arrays_come_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "to, options, says",
     [
-        ("text", {}, "3 columns; name one with value="),
+        ("text", {}, r"3 columns; name one with value= \(--value in the command line\): "),
         ("text", {"value": "n"}, "a line of text is one byte string"),
         ("npy", {"value": "t"}, "elements must be arrays of one known shape"),
         ("npy", {"value": "z"}, "there is no column 'z'; the columns are n, t, x"),

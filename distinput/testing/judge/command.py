@@ -25,32 +25,31 @@ def numbers_in(text: str) -> tuple[int, ...]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The words of the judge."""
-    parser.add_argument(
-        "loaders", nargs="*", metavar="MODULE:FUNCTION", help="functions that make the loader of a rank"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="judge every known loader that is installed; the status is 0"
-    )
+    text = "functions that make the loader of a rank"
+    parser.add_argument("loaders", nargs="*", metavar="MODULE:FUNCTION", help=text)
+    text = "judge every known loader that is installed; the status is 0"
+    parser.add_argument("--all", action="store_true", help=text)
     parser.add_argument("--only", metavar="WORD", help="of the known loaders, those with this word in their name")
     parser.add_argument("--list", action="store_true", help="name the laws and the known loaders")
-    parser.add_argument("--records", type=int, default=EVERY["records"], help="how many (%(default)s)")
-    parser.add_argument("--ranks", type=numbers_in, default=EVERY["ranks"], help="such as 1,2,4")
-    parser.add_argument("--batch", type=int, default=EVERY["batch"], help="rows of a rank in a step (%(default)s)")
-    parser.add_argument("--workers", type=numbers_in, default=(), help="numbers of workers of a rank, such as 1,2")
-    parser.add_argument("--stops", type=numbers_in, default=None, help="steps to stop after; by default all")
-    parser.add_argument(
-        "--play",
-        choices=list(HOWS),
-        default="in turn",
-        metavar="HOW",
-        help="how the ranks of a job are played: in turn, processes or threads (%(default)s)",
-    )
-    parser.add_argument("--law", action="append", choices=list(LAWS), metavar="NAME", help="one law; may be repeated")
-    parser.add_argument(
-        "--leave-out", action="append", default=[], choices=list(LAWS), metavar="NAME", help="all but this"
-    )
-    parser.add_argument("--patience", type=float, default=60.0, help="seconds for one step (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    text = "how many records there are (default: %(default)s)"
+    parser.add_argument("--records", type=int, default=EVERY["records"], metavar="N", help=text)
+    text = "numbers of ranks (default: 1,2,3,4)"
+    parser.add_argument("--ranks", type=numbers_in, default=EVERY["ranks"], metavar="N[,N...]", help=text)
+    text = "rows of a rank in a step (default: %(default)s)"
+    parser.add_argument("--batch", type=int, default=EVERY["batch"], metavar="N", help=text)
+    text = "numbers of worker processes of a rank, such as 1,2 (default: none)"
+    parser.add_argument("--workers", type=numbers_in, default=(), metavar="N[,N...]", help=text)
+    text = "steps to stop after (default: all)"
+    parser.add_argument("--stops", type=numbers_in, default=None, metavar="N[,N...]", help=text)
+    text = "how the ranks of a job are played: in turn, processes or threads (default: %(default)s)"
+    parser.add_argument("--play", choices=list(HOWS), default="in turn", metavar="HOW", help=text)
+    text = "judge this law alone; may be repeated"
+    parser.add_argument("--law", action="append", choices=list(LAWS), metavar="NAME", help=text)
+    text = "judge all laws but this; may be repeated"
+    parser.add_argument("--leave-out", action="append", default=[], choices=list(LAWS), metavar="NAME", help=text)
+    text = "how long to wait for one step (default: %(default)s)"
+    parser.add_argument("--patience", type=float, default=60.0, metavar="SECONDS", help=text)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write a file too: .html, .json, .md or .txt")
 
 

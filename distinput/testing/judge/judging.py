@@ -2,6 +2,7 @@
 """`judge`: every law of loaders, tried on one."""
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
@@ -195,6 +196,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _version(package: str) -> str:
+    if package == "distinput":  # what runs: the metadata of a checkout says what it was when it was installed
+        return str(sys.modules[package].__version__)
     try:
         return version(package).partition("+")[0]
     except PackageNotFoundError:

@@ -2,11 +2,13 @@
 """The judge clears a right loader, and finds each that is wrong on purpose under the law that it breaks."""
 
 import functools
+import sys
 import time
 from typing import Any
 
 import pytest
 
+import distinput as di
 from distinput.testing import judge
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.report import Verdict
@@ -124,3 +126,9 @@ def test_the_name_is_that_of_the_function() -> None:
     partial = functools.partial(toys.right, seed=1)
     assert judge(partial, 5, ranks=1, laws=["exactly once"]).name == "right"
     assert judge(partial, 5, ranks=1, laws=["exactly once"], name="mine", packages=["numpy", "none"]).versions["none"]
+
+
+def test_the_version_of_distinput_is_that_of_the_code_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["distinput.testing.judge.judging"], "version", lambda package: "0.0.1")
+    report = judge(toys.right, 3, ranks=1, laws=["exactly once"], packages=["distinput"])
+    assert report.versions == {"distinput": di.__version__}

@@ -32,6 +32,10 @@ def made(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     if not module or not function:
         raise ValueError(f"judge: a function is named MODULE:FUNCTION, got {name!r}")
+    if module.endswith(".py"):
+        raise ValueError(
+            f"judge: a module is named without .py and with dots for folders, such as train:{function}, got {name!r}"
+        )
     found = getattr(import_module(module), function, None)
     if found is None:
         raise ValueError(f"judge: module {module!r} has no function {function!r}")
