@@ -131,7 +131,8 @@ class Refills:
 
     def __init__(self, op: str, functions: Sequence[Any], *, each: bool = True) -> None:
         self._op, self._functions, self._each = op, functions, each
-        self._born, self._first, self._copies = next(_numbers), 0, 0
+        self._born, self._first = next(_numbers), 0
+        self._looks, self._until = 0, 1  # how many there were, and copies until the next one
         self.seen = False
         self._mixed: tuple[Any, Refills] | None = None
 
@@ -179,13 +180,17 @@ class Refills:
 
     def _copied(self, array: Array) -> Array:
         copy = fresh_copy(array)
-        if self._is_due():
+        self._until -= 1
+        if self._until <= 0:
+            self._begin_look()
             self._look_at(array, copy)
         return copy
 
     def _noted(self, held: Any, copy: Any) -> None:
-        if not self._is_due():
+        self._until -= 1
+        if self._until > 0:
             return
+        self._begin_look()
         place = id(held), 0
         if isinstance(held, memoryview):
             whole = memoryview(held.obj)
@@ -199,9 +204,9 @@ class Refills:
         if look is not None:
             self._compare(held, place, look)
 
-    def _is_due(self) -> bool:
-        self._copies += 1
-        return self._each or self._copies <= self._FIRST or not self._copies % self._LATER
+    def _begin_look(self) -> None:
+        self._looks += 1
+        self._until = 1 if self._each or self._looks < self._FIRST else self._LATER
 
     def _look_at(self, array: Array, copy: Array) -> None:
         if not array.size or array.dtype.hasobject:
