@@ -337,7 +337,7 @@ def test_no_number_of_a_ragged_tensor_does() -> None:
             dataset.to_list()
 
 
-class OnlyOnce:
+class NotAgain:
     """An iterator of the user's own."""
 
     def __init__(self, stop: int) -> None:
@@ -351,7 +351,7 @@ class OnlyOnce:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: iter(range(60)), lambda: (i for i in range(60)), lambda: map(int, range(60)), lambda: OnlyOnce(60)]
+    "make", [lambda: iter(range(60)), lambda: (i for i in range(60)), lambda: map(int, range(60)), lambda: NotAgain(60)]
 )
 @pytest.mark.parametrize(
     "then",
