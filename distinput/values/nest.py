@@ -31,8 +31,8 @@ class Structure:
       mapping: what makes a mapping that is no plain dict of its items, or something else of a leaf (no part of equality:
         mappings of the same keys may stand for each other, as in `tf.nest`).
       told: what a reader tells of it that its columns do not say: "rows" of a dict of lists that is a list of structs in the
-        file, "rows rows" of one that is a list of lists of structs, and so on; "decimal" of a text that is the digits of a
-        decimal; else "" (no part of equality).
+        file, with the word once more for each list around it; "decimal" of a text that is the digits of a decimal; else ""
+        (no part of equality).
     """
 
     kind: str
