@@ -78,7 +78,7 @@ _PART, _PARTS = map(int, os.environ.get("DISTINPUT_TESTS_PART", "0/1").split("/"
 
 
 _MOST_CASES = int(os.environ.get("DISTINPUT_TESTS_CASES", "0"))
-"""Cases of one test that are tried; 0: all. `make test` has tried them all, so a few show what a missing package changes."""
+"""Cases of one test that are tried; 0: all. `make test` tries them all, and one shows what a missing package changes."""
 
 
 def _leave_out_cases(items: list[pytest.Item]) -> None:
