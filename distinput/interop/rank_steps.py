@@ -165,7 +165,7 @@ def _short(rows: int, there: int) -> InvalidArgumentError:
 
 def rows_of(spec: Spec) -> Callable[[Any], int]:
     """The function that counts the rows of a batch."""
-    structure = spec.structure
+    structure = spec.structure.parted[0]  # `as_rows` has made lists of some parts
     return len if structure.is_leaf else lambda element: len(structure.flatten(element)[0])
 
 

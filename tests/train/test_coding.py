@@ -86,6 +86,12 @@ def test_what_is_no_code_is_damage() -> None:
         {"deque": [], "maxlen": -1},
         {"deque": [], "maxlen": ""},
     ],
+    [
+        {"dict": [], "factory": []},
+        {"dict": [], "factory": "eval"},
+        {"deque": [], "maxlen": -1},
+        {"deque": [], "maxlen": ""},
+    ],
 )
 def test_forged_containers_are_damage(forged: Any) -> None:
     header = {"save_counter": 1, "run_calls": 1, "arrays": {}, "entries": {"a": {"kind": "plain", "value": forged}}}

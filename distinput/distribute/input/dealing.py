@@ -484,7 +484,7 @@ class StepPadding:
             mask = PerReplica([_mask(rows_of(part), self._rows) for part in first.values])
         else:
             mask = _mask(rows_of(first), self._rows)
-        return structure.build(padded), mask
+        return structure.kept.build(padded), mask  # what `as_text` makes was made of the rows already
 
     def _padded_shape(self, part: Any) -> Any:
         """The `dense_shape` of a sparse tensor with the rows that it lacks, which have no values."""
@@ -505,7 +505,10 @@ class StepPadding:
         if leaf.ragged_rank:
             splits = np.concatenate((part.row_splits, np.repeat(part.row_splits[-1:], self._rows - there)))
             return RaggedTensor(part.values, splits)  # rows without values
-        made = zero(leaf.dtype, (self._rows, *part.shape[1:]))
+        shape = (self._rows, *part.shape[1:])
+        made = np.zeros(shape, part.dtype) if part.dtype.kind == "T" else zero(leaf.dtype, shape)
+        if part.dtype.kind == "O" and any(not isinstance(item, bytes) for item in part.flat[:1]):
+            made[:] = type(part.flat[0])()  # of `as_decimal`
         made[:there] = part
         return made
 

@@ -194,3 +194,12 @@ def test_text_of_python_is_lists_of_str_and_rows_are_as_they_are() -> None:
 def test_bytes_of_text_are_nested_tensors() -> None:
     (batch,) = Loader(di.data.Dataset.from_tensor_slices(["Ada", "", "Zoë"]).batch(3).as_uint8(), 0, 1)
     assert [bytes(text.numpy()).decode() for text in batch.unbind()] == ["Ada", "", "Zoë"]
+
+
+def test_rows_and_texts_that_were_made_are_cut_and_filled_up_on_several_ranks() -> None:
+    chats = di.data.Dataset.from_tensor_slices({"m": {"a": [[1, 2], [3, 4]]}, "n": [5, 6]}).as_rows(["m"]).batch(2)
+    (step,) = Loader(chats, 0, 2)
+    assert (step["m"], step["n"].tolist()) == ([[{"a": 1}, {"a": 2}]], [5])
+    texts = di.data.Dataset.from_tensor_slices({"t": ["p", "q", "r"], "n": [1, 2, 3]}).as_text().batch(2)
+    full, short = [(step["t"], mask.tolist()) for step, mask in Loader(texts, 0, 1, tail="pad")]
+    assert (full, short) == ((["p", "q"], [True, True]), (["r", ""], [True, False]))
