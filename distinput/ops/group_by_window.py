@@ -587,7 +587,7 @@ class BucketBySequenceLength(Keyed):
             integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
         if self.pad_to_bucket_boundary and not len(self.bucket_boundaries):
             raise InvalidArgumentError(
-                "bucket_by_sequence_length: pad_to_bucket_boundary=True needs a boundary, and bucket_boundaries is empty"
+                "bucket_by_sequence_length: pad_to_bucket_boundary=True needs a boundary, got none"
             )
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:
             raise InvalidArgumentError(

@@ -346,8 +346,7 @@ class Ledger(Closing):
                     job = dict(entry.begin)
                 elif entry.note is not None:
                     step, replica, losses = entry.note
-                    key = job["epoch"], step, job["step"], job["replicas"], job.get("workers")
-                    number = numbers.get(key)
+                    number = numbers.get((job["epoch"], step, job["step"], job["replicas"], job.get("workers")))
                     if number is not None:
                         last[number, replica] = losses
             yield from ((number, replica, losses) for (number, replica), losses in last.items())

@@ -236,5 +236,5 @@ def test_a_key_that_does_not_fit_is_told_and_may_be_ignored(key: int) -> None:
 
 
 def test_padding_to_a_boundary_needs_one() -> None:
-    with pytest.raises(InvalidArgumentError, match="needs a boundary, and bucket_boundaries is empty"):
+    with pytest.raises(InvalidArgumentError, match="needs a boundary, got none"):
         RANGE(3).bucket_by_sequence_length(lambda x: 1, [], [2], pad_to_bucket_boundary=True)
