@@ -5,7 +5,7 @@ import base64
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
@@ -139,19 +139,32 @@ def coded(value: Any, aside: Aside, name: str, *, inline: bool = False) -> Any:
         return {"scalar": _coded_array(np.asarray(value), aside, name, True)}
 
     def inner(item: Any, key: Any) -> Any:
+        if isinstance(item, defaultdict) and item.default_factory not in (None, *_FACTORIES.values()):
+            raise TypeError(
+                f"{name}/{key}: holds a defaultdict whose default_factory cannot be saved; that may be one of "
+                f"{', '.join(_FACTORIES)}"
+            )
         return coded(item, aside, f"{name}/{key}", inline=inline)
 
     if isinstance(value, Mapping):
-        kind = "ordered" if isinstance(value, OrderedDict) else "dict"
-        return {kind: [[inner(key, "key"), inner(item, key)] for key, item in value.items()]}
+        kind = "ordered" if isinstance(value, OrderedDict) else "counter" if isinstance(value, Counter) else "dict"
+        pairs = [[inner(key, "key"), inner(item, key)] for key, item in value.items()]
+        default = value.default_factory if isinstance(value, defaultdict) else None
+        factory = next((name for name, made in _FACTORIES.items() if made is default), None)
+        return {kind: pairs} if factory is None else {kind: pairs, "factory": factory}
     for kind, types in _SEQUENCES.items():
         if isinstance(value, types):
             items = sorted(value, key=repr) if kind in ("set", "frozenset") else value
-            return {kind: [inner(item, number) for number, item in enumerate(items)]}
+            made = {kind: [inner(item, number) for number, item in enumerate(items)]}
+            most = value.maxlen if isinstance(value, deque) else None
+            return made if most is None else {**made, "maxlen": most}
     raise TypeError(f"{name}: holds a {type(value).__name__}, which cannot be saved; numbers, text and arrays can")
 
 
 _SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
+_MAPPINGS: dict[str, Any] = {"dict": dict, "ordered": OrderedDict, "counter": Counter}
+_FACTORIES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, list, dict, set, str, bool)}
+"""Of dicts with defaults."""
 
 
 def _coded_scalar(value: Any) -> tuple[Any] | None:
@@ -252,17 +265,25 @@ def _check_coded(saved: Any, arrays: Collection[str]) -> None:
                     raise MalformedJson(f"{number!r} is no number") from None
         case "bytes":
             _size_of_base64(saved[kind])
-        case "dict" | "ordered":
-            for pair in items_of(saved[kind], "a dict"):
-                for part in items_of(pair, "a pair", 2):
-                    _check_coded(part, arrays)
-                if isinstance(pair[0], dict) and {*pair[0]} & {"dict", "ordered", "list", "deque", "set", "shape"}:
-                    raise MalformedJson("the key of a dict cannot be one")
-        case _ if kind in _SEQUENCES:
-            for item in items_of(saved[kind], f"a {kind}"):
-                _check_coded(item, arrays)
+        case _ if kind in _MAPPINGS or kind in _SEQUENCES:
+            _check_container(saved, kind, arrays)
         case _:
             raise MalformedJson(f"a value has the unknown kind {kind!r}")
+
+
+def _check_container(saved: Any, kind: str, arrays: Collection[str]) -> None:
+    if of_kind(saved.get("factory", "int"), "the default of a dict", str) not in _FACTORIES:
+        raise MalformedJson(f"a dict has the unknown default {saved['factory']!r}")
+    if of_kind(saved.get("maxlen", 0), "the most of a deque", int) < 0:
+        raise MalformedJson("a deque has room for less than nothing")
+    for item in items_of(saved[kind], f"a {kind}"):
+        if kind in _SEQUENCES:
+            _check_coded(item, arrays)
+            continue
+        for part in items_of(item, "a pair", 2):
+            _check_coded(part, arrays)
+        if isinstance(item[0], dict) and {*item[0]} & {*_MAPPINGS, "list", "deque", "set", "shape"}:
+            raise MalformedJson("the key of a dict cannot be one")
 
 
 def _check_coded_array(saved: Any, arrays: Collection[str]) -> None:
@@ -334,9 +355,12 @@ def decoded(saved: Any, fetch: Fetch) -> Any:
             return complex(*map(float, content))
         case "bytes":
             return base64.b64decode(content)
-        case "dict" | "ordered":
-            pairs = [(decoded(key, fetch), decoded(item, fetch)) for key, item in content]
-            return dict(pairs) if kind == "dict" else OrderedDict(pairs)
+        case "deque":
+            return deque((decoded(item, fetch) for item in content), saved.get("maxlen"))
+        case _ if kind in _MAPPINGS:
+            pairs = {decoded(key, fetch): decoded(item, fetch) for key, item in content}
+            factory = saved.get("factory")
+            return _MAPPINGS[kind](pairs) if factory is None else defaultdict(_FACTORIES[factory], pairs)
     if kind not in _SEQUENCES:
         raise DataLossError(f"the checkpoint is damaged: it has a value of an unknown kind, {kind!r}")
     return _SEQUENCES[kind](decoded(item, fetch) for item in content)

@@ -224,7 +224,9 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):
-                yield name, getattr(value, name, None)
+                private = name.startswith("__") and not name.endswith("__")
+                stored = f"_{base.__name__.lstrip('_')}{name}" if private else name  # as Python names it
+                yield stored, getattr(value, stored, None)
 
 
 def _refusal(value: Any) -> str | None:

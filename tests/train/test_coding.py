@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from distinput.errors import DataLossError
-from distinput.train.coding import Aside, array_of, coded, decoded, is_value
+from distinput.train.coding import Aside, array_of, checked_entries, coded, decoded, is_value
 
 
 def again(value: Any, *, inline: bool) -> Any:
@@ -34,6 +34,21 @@ def test_values_come_back(value: Any, inline: bool) -> None:
 
 
 @pytest.mark.parametrize("inline", [False, True])
+def test_containers_inside_of_others_are_of_their_kinds(inline: bool) -> None:
+    value = {
+        "recent": collections.deque([1, 2, 3], 3),
+        "seen": collections.Counter(a=2),
+        "by": [collections.defaultdict(int)],
+    }
+    found = again(value, inline=inline)
+    assert found == value
+    found["recent"].append(4)
+    found["by"][0]["b"] += 1
+    assert list(found["recent"]) == [2, 3, 4]
+    assert list(found["seen"].elements()) == ["a", "a"]
+
+
+@pytest.mark.parametrize("inline", [False, True])
 def test_arrays_of_every_kind_come_back(inline: bool) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     record = np.array([(1, b"x")], dtype=[("a", ">i4"), ("b", "S3")])
@@ -49,6 +64,7 @@ def test_arrays_of_every_kind_come_back(inline: bool) -> None:
 def test_what_cannot_be_saved_is_named() -> None:
     for value, says in (
         ({"a": [object()]}, "x/a/0: holds a object"),
+        ([collections.defaultdict(lambda: 3)], "x/0: holds a defaultdict whose default_factory cannot be saved"),
         (np.array([{}], object), "x: an array of objects holds a dict"),
         (np.ma.masked_array([1], [True]), "x: a masked array"),
     ):
@@ -60,6 +76,21 @@ def test_what_is_no_code_is_damage() -> None:
     for code in ([], {}, {"unknown": 3}):
         with pytest.raises(DataLossError, match="damaged"):
             decoded(code, {}.__getitem__)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"dict": [], "factory": []},
+        {"dict": [], "factory": "eval"},
+        {"deque": [], "maxlen": -1},
+        {"deque": [], "maxlen": ""},
+    ],
+)
+def test_forged_containers_are_damage(forged: Any) -> None:
+    header = {"save_counter": 1, "run_calls": 1, "arrays": {}, "entries": {"a": {"kind": "plain", "value": forged}}}
+    with pytest.raises(DataLossError, match="the checkpoint is damaged"):
+        checked_entries(header, "ckpt")
 
 
 def test_an_unknown_dtype_says_what_to_import() -> None:

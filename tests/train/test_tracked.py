@@ -51,8 +51,11 @@ def test_slots_are_attributes() -> None:
         __slots__ = ("a",)
 
     class Derived(Base):
-        __slots__ = ("b", "unset")
+        __slots__ = ("__private", "b", "unset")
+
+        def __init__(self) -> None:
+            self.__private = 3
 
     made = Derived()
     made.a, made.b = 1, 2
-    assert sorted(paths(it=made)) == [["it/a"], ["it/b"]]
+    assert sorted(paths(it=made)) == [["it/_Derived__private"], ["it/a"], ["it/b"]]

@@ -156,12 +156,16 @@ class _EvaluationSteps:
         for step in self._loader:
             batch, mask = step if self._masked else (step, None)
             if mask is None:
-                mask = torch.ones(len(tree_flatten(batch)[0][0]), dtype=torch.bool)
+                mask = torch.ones(len(tree_flatten(batch, is_leaf=_is_column)[0][0]), dtype=torch.bool)
             self._rows, self._full = int(mask.sum()), len(mask)
             self._real = self._accelerator.gather(mask.to(self._accelerator.device))
             self.records += int(self._real.sum())
             kept = max(self._rows, 1) if self._masked else self._rows
-            yield batch if kept == self._full else tree_map(lambda value, kept=kept: _first(value, kept), batch)
+            yield (
+                batch
+                if kept == self._full
+                else tree_map(lambda value, kept=kept: _first(value, kept), batch, is_leaf=_is_column)
+            )
 
     def gather(self, value: Any) -> Any:
         """The rows of all ranks that are data: every record once, in the order of the dataset."""
@@ -179,6 +183,11 @@ class _EvaluationSteps:
             filling = tensor.new_zeros((self._full - self._rows, *tensor.shape[1:]))
             tensor = torch.cat([tensor[: self._rows], filling])
         return self._accelerator.gather(tensor.contiguous())[self._real]
+
+
+def _is_column(value: Any) -> bool:
+    """Whether it is one text for each row, which is a list that PyTorch would look into."""
+    return isinstance(value, list)
 
 
 def _first(value: Any, count: int) -> Any:

@@ -89,6 +89,8 @@ def test_integers_of_one_element_overflow_as_alone(values: Any, name: str, other
         (lambda x: x + 1, np.array([1, 2**63 - 1])),  # NumPy warns for numbers, not for arrays
         (lambda x: 1 / x, np.array([1.0, 0.0])),
         (lambda x: np.maximum(x, 0), np.array([1.0, -0.0])),
+        (lambda x: np.clip(x, 0.0, -0.0), np.array([1.0, 2.0])),
+        (lambda x: np.clip(x, -0.0, 0.0), np.array([1, -2])),
         (lambda x: x.astype(np.uint8), np.array([1.0, 300.0])),
         (lambda x: x.astype(np.int32), np.array([1.0, np.nan])),
     ],

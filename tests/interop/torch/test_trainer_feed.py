@@ -158,6 +158,14 @@ def test_jagged_rows_that_fill_up_are_left_out() -> None:
     assert [row.tolist() for row in batch["r"].unbind()] == [[0], [1, 2], [3, 4, 5]]
 
 
+def test_texts_are_rows_and_not_letters() -> None:
+    texts = di.data.Dataset.from_tensor_slices({"text": ["eleven chrs", "b", "c"], "x": [1.0, 2.0, 3.0]})
+    ranks = type("One", (), {"num_processes": 1, "device": "cpu", "gather": lambda _, value: value})()
+    steps = _EvaluationSteps(Loader(texts.as_text().batch(2), 0, 1, tail="partial"), ranks)
+    assert [batch["text"] for batch in steps] == [["eleven chrs", "b"], ["c"]]
+    assert steps.records == 3
+
+
 def test_what_cannot_be_exact_is_refused(tmp_path: Path) -> None:
     trainer = fed(tmp_path, evaluated=RECORDS.batch(4))
     trainer.args.batch_eval_metrics = True
