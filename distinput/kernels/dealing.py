@@ -227,6 +227,9 @@ def deal_evenly(costs: Ints, loads: IntsOut, owners: IntsOut) -> None:
 WHOLE = 1 << 40
 """The shares of a step sum to this."""
 
+MOST_OWED = 16 * WHOLE
+"""The most that a candidate owes or is owed: more than one turn where weights change that were not known before."""
+
 LONGEST = 1 << 48
 """The most steps of a piece of a schedule."""
 
@@ -241,7 +244,7 @@ def choose_reference(debts: IntsOut, shares: Ints, steps: Ints, turns: IntsOut) 
     at which its debt would be WHOLE * (1 - 1 / (2k - 2)) if it got none. The first one wins a tie.
 
     Args:
-      debts: [k], from -WHOLE to WHOLE, summing to 0; in and out.
+      debts: [k], from -`MOST_OWED` to `MOST_OWED`, summing to 0; in and out.
       shares: [p * k], not negative; those of each of the p pieces of the schedule sum to `WHOLE`.
       steps: [p], how many steps each piece lasts, at least 1; the last one lasts forever.
       turns: [n]; out: the numbers of the candidates.
@@ -253,8 +256,8 @@ def choose_reference(debts: IntsOut, shares: Ints, steps: Ints, turns: IntsOut) 
     if any(min(row) < 0 or sum(row) != WHOLE for row in rows):
         raise ValueError("choose_fairly: the shares of each piece must not be negative and sum to 2**40")
     own = debts.tolist()
-    if min(own) < -WHOLE or max(own) > WHOLE or sum(own) != 0:
-        raise ValueError("choose_fairly: debts must be from -2**40 to 2**40 and sum to 0")
+    if min(own) < -MOST_OWED or max(own) > MOST_OWED or sum(own) != 0:
+        raise ValueError("choose_fairly: debts must be from -2**44 to 2**44 and sum to 0")
     d = max(2 * k - 2, 2)
 
     def deadline(i: int, piece: int, left: int) -> int:
@@ -316,10 +319,10 @@ def choose_fairly(debts: IntsOut, shares: Ints, steps: Ints, turns: IntsOut) -> 
         raise ValueError("choose_fairly: the shares of each piece must not be negative and sum to 2**40")
     total = 0
     for each in debts:
-        wrong |= each < -WHOLE or each > WHOLE
+        wrong |= each < -MOST_OWED or each > MOST_OWED
         total += 0 if wrong else each
     if wrong or total != 0:
-        raise ValueError("choose_fairly: debts must be from -2**40 to 2**40 and sum to 0")
+        raise ValueError("choose_fairly: debts must be from -2**44 to 2**44 and sum to 0")
     d = max(2 * k - 2, 2)
     piece, left = 0, steps[0]
     for turn in range(turns.size):

@@ -32,6 +32,7 @@ from distinput.lineage.step_records import (
     resealed,
     step_from,
 )
+from distinput.plan.families import decided
 from distinput.plan.node import walk
 from distinput.sharding.own_rows import FrameworkRebatch
 
@@ -344,14 +345,17 @@ class History:
     def __len__(self) -> int:
         return sum(part.steps for part in self.parts)
 
-    def numbers(self) -> dict[tuple[int, int, int, int], int]:
-        """The number of each step among all, by the pass, its number there, where its job began, and the job's replicas."""
+    def numbers(self) -> dict[tuple[int, int, int, int, int | None], int]:
+        """The number of each step among all, by pass, number there, where the job began, and its replicas and workers.
+
+        Each is there a second time without the workers (None), which files of earlier versions do not tell.
+        """
         keys = [
-            (part.epoch, step, part.began, part.told["replicas"])
+            (part.epoch, step, part.began, part.told["replicas"], part.told["workers"])
             for part in self.parts
             for step in range(part.first, part.stop)
         ]
-        return {key: number for number, key in enumerate(keys)}
+        return {(*key[:4], workers): number for number, key in enumerate(keys) for workers in (key[4], None)}
 
     def part_of(self, number: int) -> tuple[PassSegment, int]:
         """The part that holds a step, and the number of the step in its pass.
@@ -471,7 +475,8 @@ def beginning(iterator: DistributedIterator) -> dict[str, Any]:
     """What a ledger holds about an iteration where it begins or goes on."""
     source, step, epoch = iterator._source, iterator.step, iterator.epoch
     replicas, state = source.terms.replicas, iterator.state()
-    keeps = any(dataset._runs().node.start_at(0, epoch) is None for dataset in described(source))
+    datasets = described(source)
+    keeps = any(decided(each.node) or each._runs().node.start_at(0, epoch) is None for each in datasets)
     return {
         "epoch": epoch,
         "step": step,
@@ -568,6 +573,11 @@ class LedgerView:
         part, step = self.history.part_of(number)
         state = self._state_of(part)
         if not part.told["keeps"]:
+            if any(decided(dataset.node) for dataset in described(self._source)):
+                raise UnimplementedError(
+                    "ledger: it holds no decisions about the weights of this pipeline, which an earlier version did not write "
+                    "behind a cache; so the steps that were seen are not known"
+                )
             return replayed(self._source, self._delivery, step, part.epoch, _seeds(state))
         first, states = self._before(part, max(part.began, step - looks_back(self._source, step)))
         return step_from(self._source, self._delivery, states, first, step)

@@ -119,7 +119,7 @@ class BalanceRows(OneForOne):
         total = float(costs.sum(dtype=np.float64))
         if costs.dtype.kind != "f" and total < _UNITS:
             return costs.astype(np.int64)
-        return (costs / (total or 1.0) * _UNITS).astype(np.int64)
+        return (costs.astype(np.float64) / (total or 1.0) * _UNITS).astype(np.int64)
 
 
 def _named(given: str | Sequence[str], batch: Any) -> Any:

@@ -17,7 +17,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.kernels.dealing import LONGEST, WHOLE, choose_fairly
+from distinput.kernels.dealing import LONGEST, MOST_OWED, WHOLE, choose_fairly
 from distinput.kernels.kernel import renewed
 from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
@@ -193,7 +193,8 @@ class BalancedSample(Node):
       sources: the datasets.
       schedule: from which step on which weights hold, ascending from step 0: ((step, weights), ...). A step is one element.
       on_end: what happens when a dataset has no element for its turn. "stop": the sample ends. "skip": the others go on, with
-        the shares that they have among themselves, counted anew from there. "repeat": it begins its next pass, and the sample
+        the shares that they have among themselves, counted anew from there; where none has a weight, the next weights of the
+        schedule hold at once. "repeat": it begins its next pass, and the sample
         ends when every dataset that has a weight then or later has ended once; a dataset without elements is skipped.
       live: weights that are set while it runs; None: they are those of `schedule`.
 
@@ -251,7 +252,7 @@ class BalancedSample(Node):
         for name in ("counts", "passes"):
             if len(state[name]) != k or not all(map(is_count, state[name])):
                 return f"{self.op}: {name!r} must hold a number for each dataset"
-        if not self.decides and self._active(state["from"] + sum(state["counts"]), over):
+        if not self.decides and self._some_due(state["from"] + sum(state["counts"]), over):
             debts = _Turns(self, state["from"], state["counts"], over).debts
             if np.abs(debts).max(initial=0) > WHOLE:
                 return f"{self.op}: 'counts' do not fit the weights"
@@ -309,16 +310,17 @@ class BalancedSample(Node):
             return self
         return replace(self, schedule=self.live.schedule(epoch, step, count)).same_as(self)
 
-    def _active(self, step: int, over: Any) -> bool:
-        """Whether a dataset that goes on has a weight at this step."""
-        weights = self.schedule[self._piece(step)][1]
-        return any(weight > 0 and index not in over for index, weight in enumerate(weights))
+    def _some_due(self, step: int, over: Any) -> bool:
+        """Whether a dataset that goes on has a weight at this step, or later if all weights are known."""
+        piece = self._piece(step)
+        later = self.schedule[piece : piece + 1 if self.decides else None]
+        return any(weight > 0 and index not in over for _, weights in later for index, weight in enumerate(weights))
 
     def _queue(self, node: Node, mark: Mark, run: Run) -> RowQueue:
         return RowQueue(in_one_order(node.open(mark["input"], run.sharing(len(self.sources))), lambda: self.spec), mark)
 
     def _goes_on(self, step: int, passes: Sequence[int], over: set[int]) -> bool:
-        if not self._active(step, over):
+        if not self._some_due(step, over):
             return False
         if self.on_end != "repeat":
             return True
@@ -355,14 +357,18 @@ class _Turns:
         self.first, self.counts = first, list(counts)
         self._node = node
         self._open = [index for index in range(len(node.sources)) if index not in over]
-        rows = [whole([weights[index] for index in self._open]) for _, weights in node.schedule]
+        weights = [[weights[index] for index in self._open] for _, weights in node.schedule]
+        if not node.decides:  # where only datasets that have ended have a weight, those of the next piece hold already
+            for piece in reversed(range(len(weights) - 1)):
+                weights[piece] = weights[piece] if any(weights[piece]) else weights[piece + 1]
+        rows = [whole(each) for each in weights]
         self._shares = np.array(rows, np.int64).reshape(len(node.schedule), len(self._open))
         self._planned: Ints = np.empty(0, np.int64)
         target = [0] * len(self._open)
         for piece, ((begin, _), (end, _)) in enumerate(pairwise([*node.schedule, (self.step, ())])):
             lasted = max(0, min(end, self.step) - max(begin, first))
             target = [have + lasted * int(share) for have, share in zip(target, self._shares[piece], strict=True)]
-        limit = WHOLE + 1  # what a damaged state may hold does not fit into 64 bits
+        limit = MOST_OWED + 1  # what a damaged state may hold does not fit into 64 bits
         owed = [have - WHOLE * self.counts[index] for have, index in zip(target, self._open, strict=True)]
         self.debts = np.array([max(-limit, min(limit, debt)) for debt in owed], np.int64)
 

@@ -488,6 +488,8 @@ class GroupByWindow(Keyed):
             key = np.asarray(result)
             if key.dtype.kind not in "iu" or key.ndim:
                 raise TypeError(f"group_by_window: key_func must return an integer, got {key!r}")
+            if int(key) >= 1 << 63:
+                raise InvalidArgumentError(f"group_by_window: a key must fit into int64, got {int(key)}")
             return int(key)
 
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
@@ -583,6 +585,10 @@ class BucketBySequenceLength(Keyed):
                 normalized(self, name, list(given))
         for boundary in self.bucket_boundaries:
             integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
+        if self.pad_to_bucket_boundary and not len(self.bucket_boundaries):
+            raise InvalidArgumentError(
+                "bucket_by_sequence_length: pad_to_bucket_boundary=True needs a boundary, got none"
+            )
         if len(self.bucket_batch_sizes) != len(self.bucket_boundaries) + 1:
             raise InvalidArgumentError(
                 "bucket_by_sequence_length: `len(bucket_batch_sizes)` must equal `len(bucket_boundaries) + 1`, got "

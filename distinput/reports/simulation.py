@@ -351,6 +351,8 @@ def simulate(
     at_least("simulate", "replicas", replicas, 1)
     for count in workers:
         at_least("simulate", "workers", count, 1)
+    if rows is not None and not 1 <= rows < float("inf"):
+        raise InvalidArgumentError(f"simulate: rows must be a number from 1 on, got {rows}")
     if not 0 <= step_seconds < float("inf"):
         raise InvalidArgumentError(f"simulate: step_seconds must be a time from 0 on, got {step_seconds}")
     simulations = []

@@ -180,7 +180,8 @@ class Ledger(Closing):
         part = next(each for each in reversed(parts) if each["step"] <= step)
         notes = self._file(os.path.join(self._folder, f"worker-{part['rank']}.losses"))
         if self._noted is not part:
-            notes.begin({"epoch": part["epoch"], "step": part["step"], "replicas": part["replicas"], "inputs": []})
+            job = {name: part[name] for name in ("epoch", "step", "replicas", "workers")}
+            notes.begin({**job, "inputs": []})
             self._noted = part
         for number, rows in enumerate(losses, replicas.first):
             with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and so above all
@@ -345,7 +346,7 @@ class Ledger(Closing):
                     job = dict(entry.begin)
                 elif entry.note is not None:
                     step, replica, losses = entry.note
-                    number = numbers.get((job["epoch"], step, job["step"], job["replicas"]))
+                    number = numbers.get((job["epoch"], step, job["step"], job["replicas"], job.get("workers")))
                     if number is not None:
                         last[number, replica] = losses
             yield from ((number, replica, losses) for (number, replica), losses in last.items())
@@ -379,6 +380,7 @@ class Ledger(Closing):
         Raises:
           IndexError: there is no such step.
           StateError: the job had another pipeline or distribution.
+          UnimplementedError: an earlier version wrote it without the decisions about `MixtureWeights` behind a cache.
         """
         return self._looked_at(dataset).replay(integer("Ledger.replay", "number", number))
 

@@ -506,7 +506,8 @@ def fair_choices(draw: Draw) -> list[Any]:
         row[row.index(max(row))] += dealing.WHOLE - sum(row)
         rows += row
     steps = draw(spoilt(st.lists(st.integers(1, 20), min_size=pieces, max_size=pieces).map(ints)))
-    debts = draw(spoilt(st.just(np.zeros(k, np.int64))))
+    owed = draw(st.lists(st.integers(-dealing.MOST_OWED, dealing.MOST_OWED), min_size=k // 2, max_size=k // 2))
+    debts = draw(spoilt(st.just(ints([*owed, *[-debt for debt in owed], *[0] * (k % 2)]))))
     return [debts, draw(spoilt(st.just(ints(rows)))), steps, out_of(draw(st.integers(0, 60)))]
 
 

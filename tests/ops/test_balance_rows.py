@@ -185,3 +185,10 @@ def test_names_may_be_of_inner_dicts_and_of_what_may_be_null() -> None:
         assert sorted(int(part["m"]["a"].sum()) for part in strategy.experimental_local_results(step)) == [9, 10]
     with pytest.raises(InvalidArgumentError, match=r"component 'n' may be null; name 'n\.value'"):
         list(strategy.experimental_distribute_dataset(ds, InputOptions(balance_replicas="n")))
+
+
+def test_costs_of_few_bits_do_not_overflow() -> None:
+    ds = D.from_tensor_slices(np.array([8, 1, 7, 2, 6, 3, 5, 4])).batch(8)
+    options = InputOptions(balance_replicas=lambda sizes: sizes.astype(np.float16))
+    ((first, second),) = steps_of(2, ds, options)
+    assert sum(first) == sum(second) == 18

@@ -175,3 +175,16 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: type[Exce
 def test_there_must_be_a_dataset() -> None:
     with pytest.raises(InvalidArgumentError, match="`datasets` should not be empty"):
         sample([])
+
+
+def test_the_next_weights_hold_at_once_where_only_ended_datasets_have_some() -> None:
+    first, second, third = D.range(5), D.range(100, 105), D.range(200, 203)
+    assert sample([first, second], {0: [1, 0], 8: [0, 1]}).to_list() == [*range(5), *range(100, 105)]
+    ds = sample([first, second, third], {0: [1, 0, 0], 8: [1, 0, 0], 9: [0, 1, 0], 12: [0, 0, 1]})
+    whole_pass = ds.to_list()
+    assert whole_pass == [*range(5), *range(100, 105), *range(200, 203)]
+    for taken in range(len(whole_pass) + 1):
+        iterator = iter(ds)
+        assert [next(iterator) for _ in range(taken)] == whole_pass[:taken]
+        assert list(ds.restore(iterator.state())) == whole_pass[taken:]
+    assert sample([first, second], {0: [0, 1], 3: [1, 0]}).to_list() == [100, 101, 102, *range(5)]

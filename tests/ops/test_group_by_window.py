@@ -223,3 +223,18 @@ def test_a_restart_behind_an_error_knows_what_is_returned_by_the_elements_withou
     assert found == [[3], [6]] or found == [[6], [3]]
     for place, state in enumerate(states):
         assert [plain(element) for element in make().restore(state)] == found[place:]
+
+
+@pytest.mark.parametrize("key", [2**63, 2**64 - 1])
+def test_a_key_that_does_not_fit_is_told_and_may_be_ignored(key: int) -> None:
+    keyed = RANGE(3).group_by_window(
+        lambda x: np.uint64(key if x == 1 else 0), lambda _, rows: rows.batch(2), window_size=2
+    )
+    with pytest.raises(InvalidArgumentError, match=f"a key must fit into int64, got {key}"):
+        keyed.to_list()
+    assert [plain(batch) for batch in keyed.ignore_errors()] == [[0, 2]]
+
+
+def test_padding_to_a_boundary_needs_one() -> None:
+    with pytest.raises(InvalidArgumentError, match="needs a boundary, got none"):
+        RANGE(3).bucket_by_sequence_length(lambda x: 1, [], [2], pad_to_bucket_boundary=True)

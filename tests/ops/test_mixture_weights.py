@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.lineage.history import beginning
+from distinput.train import ledger as ledgers
 from tests.depth import cases
 from tests.distribute.workers import on_workers
 
@@ -211,3 +213,54 @@ def test_states_of_other_decisions_are_refused() -> None:
             make().restore(sealed({**place, "decided": wrong}, plan))
     assert opened(sealed(place, plan), "restore", {"plan", "epoch", "at", "skip"})
     assert np.int64(next(make().restore(sealed(place, plan)))) >= 0
+
+
+def test_debts_of_more_than_a_turn_are_paid() -> None:
+    def turns(count: int, schedule: dict[int, Any], stop: int) -> list[int]:
+        ds = D.sample_from_datasets(
+            [D.from_tensors(n).repeat() for n in range(count)], decided({0: [1] * count, **schedule}), balanced=True
+        )
+        return [int(turn) for turn in ds.take(stop)]
+
+    assert turns(4, {1: [0, 1, 1, 1], 2: [0, 0, 1, 1], 3: [0, 0, 0, 1]}, 6) == [0, 1, 2, 3, 3, 3]
+    counts = np.bincount(turns(14, {7: [0] * 7 + [1] * 7}, 7 + 700), minlength=14)
+    assert counts[:7].tolist() == [1] * 7
+    assert np.abs(counts[7:] - 100).max() <= 1
+    again = [0] * 8 + [2] * 8  # the same shares once more, in the middle
+    assert turns(16, {8: [0] * 8 + [1] * 8, 13: again}, 24) == [*range(16), *range(8, 16)]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_ledger_replays_decisions_behind_a_cache(late: bool, tmp_path: Path) -> None:
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+    def dataset_of() -> tuple[Any, Any]:
+        weights = di.data.MixtureWeights([1, 0, 0])
+        return weights, strategy.experimental_distribute_dataset(mixture(weights).take(40).cache().batch(4))
+
+    weights, dataset = dataset_of()
+    seen = []
+    with di.train.Ledger(tmp_path) as ledger, iter(dataset) as iterator:
+        if not late:
+            weights.set([1, 1, 0], step=20)
+        for step in ledger.follow(iterator):
+            seen.append([part.tolist() for part in step.values])
+            if late and len(seen) == 1:
+                weights.set([1, 1, 0], step=30)
+    ledger, (_, notebook) = di.train.Ledger(tmp_path), dataset_of()
+    assert any(x > 10_000 for part in seen[8] for x in part)
+    assert [[part.tolist() for part in ledger.replay(notebook, number).values] for number in range(10)] == seen
+    with pytest.raises(di.errors.UnimplementedError):
+        ledger.locate(notebook, 8)
+
+
+def test_a_ledger_without_decisions_replays_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier versions wrote none behind a cache."""
+    monkeypatch.setattr(ledgers, "beginning", lambda iterator: {**beginning(iterator), "keeps": False})
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    ds = mixture(di.data.MixtureWeights([1, 0, 0])).take(8).cache().batch(4)
+    dataset = strategy.experimental_distribute_dataset(ds)
+    with di.train.Ledger(tmp_path) as ledger, iter(dataset) as iterator:
+        list(ledger.follow(iterator))
+    with pytest.raises(di.errors.UnimplementedError, match="holds no decisions about the weights"):
+        di.train.Ledger(tmp_path).replay(dataset, 1)

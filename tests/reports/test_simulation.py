@@ -193,6 +193,9 @@ def test_rows_that_nobody_knows_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="it is not known how many rows the dataset has: say rows="):
         one(dataset=lines)
     assert one(dataset=lines, rows=100).steps == 10
+    for wrong in (-500, 0, float("nan"), float("inf")):
+        with pytest.raises(InvalidArgumentError, match="simulate: rows must be a number from 1 on, got"):
+            one(dataset=lines, rows=wrong)
     (told,) = simulate(lines, (1,), step_seconds=0.0)
     assert told.steps == 10
 

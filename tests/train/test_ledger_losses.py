@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.distribute.rehearsal import rehearse
+from distinput.lineage.history import LedgerFile
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
 from tests.lineage.carried import ID, corpus
@@ -226,3 +228,31 @@ def test_elements_that_were_dealt_are_asked_about_with_as_many_replicas(tmp_path
     assert [row.records[0].records for row in ledger.worst(dataset_of(2), 3)] == [11, 10, 9]
     with pytest.raises((di.errors.UnimplementedError, di.errors.StateError)):
         ledger.worst(dataset_of(3), 3)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_notes_of_a_job_on_other_workers_do_not_count(
+    told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(height: float) -> Any:
+        def body(distributed: Any, strategy: Any) -> None:
+            with di.train.Ledger(tmp_path) as ledger, iter(distributed) as iterator:
+                for step in ledger.follow(iterator):
+                    parts = strategy.experimental_local_results(step)
+                    ledger.note(iterator.step - 1, [height + np.asarray(part) / 100 for part in parts])
+
+        return body
+
+    ds = di.data.Dataset.range(16).batch(8)
+    if told:
+        rehearse(ds, 4, 1, job(1000.0))  # it ends before its first checkpoint
+    else:  # files of earlier versions do not tell how many workers there were
+        begin = LedgerFile.begin
+
+        def earlier(file: LedgerFile, part: Any) -> None:
+            begin(file, {name: part[name] for name in part if name != "workers" or part["inputs"]})
+
+        monkeypatch.setattr(LedgerFile, "begin", earlier)
+    rehearse(ds, 2, 2, job(1.0))
+    rows = di.train.Ledger(tmp_path).worst(mirrored(4).experimental_distribute_dataset(ds), 40)
+    assert [round(row.loss, 2) for row in rows] == [round(1 + n / 100, 2) for n in range(15, -1, -1)]
