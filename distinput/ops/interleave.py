@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`interleave`: the elements of several datasets, one made of each element, taking turns."""
 
+import os
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -153,7 +154,7 @@ class Interleave(MakesDatasets):
 
 
 def _is_small(name: bytes) -> bool:
-    return is_small(name.decode(), _SMALL_BYTES)
+    return is_small(os.fsdecode(name), _SMALL_BYTES)
 
 
 def _is_slot(slot: Any) -> bool:
@@ -571,7 +572,7 @@ class _Cycle:
 
     def _records(self, like: Reader, name: bytes) -> Stream:
         """The records of a small file."""
-        return like.other(name.decode(), self.run, like.group if self._whole else 0, lambda: self.op.call(name))
+        return like.other(os.fsdecode(name), self.run, like.group if self._whole else 0, lambda: self.op.call(name))
 
     def _pass_on(self) -> None:
         self.turn, self.done = (self.turn + 1) % self.cycle, 0

@@ -657,8 +657,9 @@ class _Divided(Transparent):
         place = self._inside(piece.state)
         assert place is not None
         with closing(_Source(self, *place, run, reads_here=True)) as source:
-            source.size, source.seconds = piece.rows, math.inf
+            source.size, source.seconds, source.whole = piece.rows, math.inf, True
             made = source.next() or WorkPiece(piece.state, [], 0, None)
+            assert made.rows == piece.rows or source.error is not None, (made.rows, piece.rows)
             return made._replace(error=source.error)
 
     def _delivered(self, result: Result, run: Run, behind: Exception | None = None) -> Stream:
@@ -755,6 +756,7 @@ class _Source:
       largest: of these, so far.
       seconds: of work that a piece should be.
       most_bytes: of a piece and its results.
+      whole: whether a piece has all of its rows, however long they take.
     """
 
     def __init__(self, divided: _Divided, before: State, over: int, run: Run, *, reads_here: bool) -> None:
@@ -773,7 +775,7 @@ class _Source:
         opens = any(step.reads_files for step in walk(divided.base))  # files only to count their rows
         self._rows = UNKNOWN if opens else divided.base.cardinality
         self._rows_given, self._row_seconds = 0, 0.0
-        self.ended = False
+        self.ended = self.whole = False
         self.error: Exception | None = None
 
     @property
@@ -842,7 +844,7 @@ class _Source:
 
     def may_stall(self) -> bool:
         """Whether the next piece may wait for what the loop does with those before it."""
-        return self._block is None and self._stalls()
+        return self._block is None and not self.whole and self._stalls()
 
     def took(self, piece: WorkPiece, result: Result) -> None:
         """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""

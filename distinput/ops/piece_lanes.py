@@ -28,6 +28,7 @@ from distinput.run.lent_memory import Borrower, Lent, Stored, UnseenError, machi
 from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
+from distinput.run.threads import in_lane
 
 PIECE_SECONDS = 0.02
 """Work that a piece for threads and processes of this machine should be."""
@@ -463,7 +464,9 @@ def _answered(steps: bytes, message: _Message) -> _Answer:
         piece, *asked = message.content.unpacked()
         if message.lent:
             piece = piece._replace(blocks=_read(piece.blocks, _BORROWER.taken(message.lent)))
-        result = task((piece, *asked), keep=(lambda block: _kept(block, rooms)) if near else lambda block: block)
+        result = in_lane(
+            task, (piece, *asked), keep=(lambda block: _kept(block, rooms)) if near else lambda block: block
+        )
         content = _as_packed(result)
     except UnseenError:
         return _Answer(worker, unseen=True)

@@ -146,6 +146,22 @@ def test_calls_on_threads_that_fill_one_buffer_are_found(size: int, wrap: str, w
             list(dataset)
 
 
+SHARED = np.zeros(3)
+
+
+def fill_shared(element: Any) -> Any:
+    """As it is sent to a service by its name, all threads there have one array."""
+    SHARED[:] = element
+    time.sleep(0.001)
+    return SHARED
+
+
+def test_pieces_on_threads_that_fill_one_buffer_are_found() -> None:
+    message = r"^map: calls .*on several threads, fill one array"
+    with ThreadPoolExecutor(2) as pool, pytest.raises(di.errors.InvalidArgumentError, match=message):
+        list(Dataset.range(20 * MANY).map(fill_shared).on_workers(pool))
+
+
 def test_what_goes_from_one_function_to_the_next_is_looked_at() -> None:
     filled = Dataset.range(MANY).map(refilled(3), num_parallel_calls=2).map(slowly(np.copy), num_parallel_calls=2)
     with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):

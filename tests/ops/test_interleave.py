@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import random
 import threading
 import warnings
@@ -411,3 +412,11 @@ def test_files_of_any_length_are_read_together(tmp_path: Path, cycle: int, block
             assert list(dataset.restore(found[place][1])) == wanted[place + 1 :]
     with both[1].iter_blocks() as blocks:
         assert len(list(blocks)) < 30 + 10 * cycle
+
+
+def test_small_files_may_have_names_that_are_not_utf8(tmp_path: Path) -> None:
+    names = [os.fsencode(tmp_path) + name for name in (b"/a.txt", b"/b\xff.txt", b"/c.txt")]
+    for place, name in enumerate(names):
+        with open(name, "wb") as file:
+            file.write(b"%d\n" % place * 2)
+    assert sorted(di.data.TextLineDataset(names, num_parallel_reads=2)) == [b"0", b"0", b"1", b"1", b"2", b"2"]

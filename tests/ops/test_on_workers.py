@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -506,3 +507,28 @@ def test_a_dataset_reads_parquet_here_and_a_function_its_files_at_the_worker(
     with pytest.raises(FileNotFoundError, match=r"alone\.txt") as told:
         rows.map(reads_at_the_worker, output_signature=di.TensorSpec([], "str")).on_workers(executor).to_list()
     assert "under the same names at all workers" in "".join(told.value.__notes__)
+
+
+def number_of(record: bytes) -> Any:
+    return np.frombuffer(record, np.int32)[0]
+
+
+def is_late(number: Any) -> bool:
+    return bool(number >= 60)
+
+
+def test_pieces_that_are_read_here_are_whole_beside_a_source_that_may_wait(tmp_path: Path) -> None:
+    names = [str(tmp_path / f"{file:02}.bin") for file in range(40)]
+    for file, name in enumerate(names):
+        np.arange(5 * file, 5 * file + 5, dtype=np.int32).tofile(name)
+    numbers: SimpleQueue[int] = SimpleQueue()
+    for number in range(400):
+        numbers.put(number)
+
+    def waiting() -> Iterator[int]:
+        while True:
+            yield numbers.get()
+
+    waits = di.data.Dataset.from_generator(waiting, output_signature=di.TensorSpec((), "int64")).take(250)
+    served = di.data.FixedLengthRecordDataset(names, 4).map(number_of).filter(is_late).on_workers("processes:2")
+    assert [int(late) for _, late in di.data.Dataset.zip((waits, served))] == list(range(60, 200))

@@ -169,7 +169,7 @@ class DistributedIterator(Closing):
         self._keeps_partial = source.terms.keeps_partial
         self._given_out = step  # steps, from the first one of the pass
         self._ready: Any = _NONE  # a step that was made and not delivered
-        self._ended = ended
+        self._ended, self._closed = ended, False  # the last step was delivered; nothing more is
         self._restored = restored
         self._skip = ranges_of_steps(skip) if skip else ()
         self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step
@@ -260,7 +260,7 @@ class DistributedIterator(Closing):
     def __length_hint__(self) -> int:
         """The number of steps left, if it is known."""
         steps = self._source.num_steps
-        if self._ended:
+        if self._ended or self._closed:
             return 0
         left_out = sum(max(0, min(stop, steps) - max(first, self._given_out)) for first, stop in self._skip)
         return NotImplemented if steps < 0 else max(0, steps - self._given_out - left_out)
@@ -324,7 +324,7 @@ class DistributedIterator(Closing):
         """Make the next step that is delivered; False at the end."""
         if not self._compared:
             self._compare()
-        while not self._ended:
+        while not (self._ended or self._closed):
             left_out = any(first <= self._given_out < stop for first, stop in self._skip)
             try:
                 step = self._steps.next(keeps_partial)
@@ -391,6 +391,7 @@ class DistributedIterator(Closing):
         self.close()
         self._steps, self._given_out, self._ended, self._ready = other._steps, other._given_out, other._ended, _NONE
         self._source, self._restored, self._compared, self._skip = other._source, True, other._compared, ()
+        self._closed = False
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect."""
@@ -406,8 +407,8 @@ class DistributedIterator(Closing):
     # ---- end
 
     def close(self) -> None:
-        """End the iteration and its background work. Closing again does nothing."""
-        self._ended = self._compared = True
+        """End the iteration and its background work; `state` is where it was. Closing again does nothing."""
+        self._closed = self._compared = True
         self._ready = _NONE
         self._steps.close()
 

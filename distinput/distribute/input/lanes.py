@@ -175,7 +175,8 @@ class WorkerLanesIterator:
     def place(self, mark: list[Any] | None = None) -> State:
         """The place in each lane, now or at a mark."""
         marks = self.mark() if mark is None else mark
-        return {"lanes": [place_of(iterator, at) for iterator, at in zip(self._iterators, marks, strict=True)]}
+        places = [place_of(iterator, at) for iterator, at in zip(self._iterators, marks, strict=True)]
+        return {"lanes": places, "epoch": self.epoch}
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""

@@ -87,3 +87,31 @@ def test_a_lone_replica_with_any_policy_goes_on_where_batches_are_divided(
     else:  # two workers would read files of their own, and go on with the global batches first
         assert [sorted(a + b) for a, b in zip(*two, strict=True)] == [sorted(step) for step in alone]
     assert sorted(first + [x for step in alone for x in step]) == sorted(ids(found.dataset()))
+
+
+def test_a_state_of_an_iterator_that_was_closed_is_where_it_was() -> None:
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(12).batch(4))
+    with iter(dataset) as iterator:
+        next(iterator)
+        inside = iterator.state()
+    assert iterator.state() == inside
+    assert list(iterator) == []
+    assert len(list(dataset.restore(inside))) == 2
+    iterator.load_state_dict(inside)
+    assert len(list(iterator)) == 2
+
+
+def test_the_epoch_goes_on_on_other_replicas() -> None:
+    def distributed(replicas: int) -> Any:
+        options = di.data.Options()
+        options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.OFF
+        strategy = di.distribute.MirroredStrategy([f"CPU:{place}" for place in range(replicas)])
+        shuffled = di.data.Dataset.range(24).shuffle(24, seed=1).batch(6).with_options(options)
+        return strategy.experimental_distribute_dataset(shuffled)
+
+    two = distributed(2)
+    list(two)
+    iterator = iter(two)
+    next(iterator)
+    assert [distributed(replicas).restore(iterator.state()).epoch for replicas in (2, 3)] == [1, 1]
