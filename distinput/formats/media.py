@@ -287,7 +287,7 @@ class _File:
         over = units - reach
         if self.format.tail == "drop" or not units:
             return max(0, over // apart + 1)
-        return max(0, -(-over // apart)) + 1
+        return min(max(0, -(-over // apart)) + 1, -(-units // apart))  # none begins behind the end
 
     @property
     @abstractmethod

@@ -131,8 +131,8 @@ def _split(format: Format, kinds: PartitionDtypes) -> Format:
         format = replace(format, nulls=tuple(given.items()))  # type: ignore[type-var]  # formats are dataclasses
     if columns is None:
         return Partitioned(format, kinds, fill)
-    inner = format.with_columns([name for name in columns if name not in names])
-    assert inner is not None
+    rest = tuple([name for name in columns if name not in names])
+    inner = format.with_columns(rest) or replace(format, columns=rest or None)  # type: ignore[type-var]
     return Partitioned(inner, kinds, fill, tuple(columns))
 
 
@@ -192,6 +192,10 @@ class Partitioned(Format):
     @property
     def lists_fragments(self) -> bool:  # type: ignore[override]
         return self.inner.lists_fragments
+
+    @property
+    def errors_of_records(self) -> bool:  # type: ignore[override]
+        return self.inner.errors_of_records
 
     @property
     def one_version(self) -> bool:  # type: ignore[override]
@@ -308,6 +312,9 @@ class Partitioned(Format):
 
     def seek(self, path: str, row: int) -> Position | None:
         return self.inner.seek(path, row)
+
+    def ends_at(self, path: str, position: Position | None) -> bool:
+        return self.inner.ends_at(path, position)
 
     def past(self, path: str, position: Position | None) -> Position | None:
         return self.inner.past(path, position)

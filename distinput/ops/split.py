@@ -16,6 +16,8 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.ops.balanced_sample import BalancedSample
+from distinput.ops.first_come import FirstCome
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, key_of, walk_made, words_of
@@ -188,13 +190,15 @@ def _divisible(op: str, node: Node) -> Node:
       InvalidArgumentError: it has another order in each pass or process, or records are repeated.
     """
     for step in walk_made(node):
-        if step.chooses and (step.draws or step.reshuffles):
+        sample = step if isinstance(step, BalancedSample) else None
+        changes = isinstance(step, FirstCome) or (sample is not None and sample.live is not None)
+        if changes or (step.chooses and (step.draws or step.reshuffles)):
             raise InvalidArgumentError(
                 f"{op}: the parts are of positions, and {step}, made at {step.origin}, puts other records there in each pass "
                 f"or process, so a record would be in several parts; {op} first and shuffle the parts, or give it a seed and "
                 "reshuffle_each_iteration=False"
             )
-        if isinstance(step, Repeat):
+        if isinstance(step, Repeat) or (sample is not None and sample.on_end == "repeat"):
             raise InvalidArgumentError(
                 f"{op}: {step}, made at {step.origin}, gives a record at several positions, so it would be in several parts; "
                 f"{op} first and repeat the parts"

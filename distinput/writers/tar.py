@@ -60,6 +60,11 @@ class TarWriter(CompressedWriter):
             if not isinstance(key, str) or not key or "/" in key or key.startswith("."):
                 raise InvalidArgumentError(f"write: tar: {key!r} cannot be the suffix of a file name")
             _encoder(key, leaf)
+        lower = [key.lower() for key in keys if key not in (_KEY, _URL)]
+        if len(set(lower)) < len(lower):
+            raise InvalidArgumentError(
+                f"write: tar: extensions are read in lower case, so {sorted(keys)} has one of them twice; rename it"
+            )
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         return _File(
@@ -78,8 +83,14 @@ class _File(ShardFile):
             for extension, encode in self._encoders.items():
                 if extension in (_KEY, _URL):
                     continue
+                file_name = f"{key}.{extension}"
+                first = file_name.partition("/")[0]
+                if len(first) >= 4 and first.startswith("__") and first.endswith("__"):
+                    raise InvalidArgumentError(
+                        f"write: tar: {file_name!r} would be passed over by readers, as names like '__this__' are; rename it"
+                    )
                 data = encode(element[extension])
-                entry = tarfile.TarInfo(f"{key}.{extension}")
+                entry = tarfile.TarInfo(file_name)
                 entry.size, entry.mode = len(data), 0o444
                 self._put(entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict"))
                 self._put(data)

@@ -167,6 +167,7 @@ def test_the_last_window_is_left_out_or_padded(tmp_path: Path) -> None:
     assert starts(di.data.VideoDataset(path, 4, 3, tail="pad")) == [0, 3, 6]  # which reach over all
     assert starts(di.data.VideoDataset(path, 16)) == []
     assert starts(di.data.VideoDataset(path, 16, tail="pad")) == [0]
+    assert starts(di.data.VideoDataset(path, 4, 100, tail="pad")) == [0]  # the next one would begin behind the end
     write_audio(tmp_path / "a.wav", "pcm_s16le", samples=1000)
     assert len(di.data.AudioDataset(tmp_path / "a.wav")) == 0
     window = di.data.AudioDataset(tmp_path / "a.wav", tail="pad")[0]

@@ -197,3 +197,23 @@ def test_positions_are_those_of_the_file(tmp_path: Path) -> None:
     path.parent.mkdir()
     pq.write_table(pa.table({"x": range(50)}), path, row_group_size=7)
     check_positions(partitioned(Parquet(), [str(path)]), path, [{"x": i, "y": 1} for i in range(50)])
+
+
+@pytest.mark.parametrize("format, text", [("csv", "x\n1\nbad\n3\n"), ("jsonl", '{"x": 1}\n{"x": "bad"}\n{"x": 3}\n')])
+def test_errors_are_of_single_records_in_folders_too(format: str, text: str, tmp_path: Path) -> None:
+    place = tmp_path / "y=7" / f"a.{format}"
+    place.parent.mkdir()
+    place.write_text(text)
+    records: Any = FileDataset(str(place), format, schema={"x": "int64"}).ignore_errors()
+    plainly = tmp_path / f"a.{format}"
+    plainly.write_text(text)
+    want = [row["x"] for row in FileDataset(str(plainly), format, schema={"x": "int64"}).ignore_errors()]
+    assert [row["x"] for row in records] == want == [1, 3]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_columns_of_files_and_folders_are_chosen(format: str, tmp_path: Path) -> None:
+    root, want = folder(tmp_path, format)
+    rows = FORMATS[format](root, columns=["year", "x"]).to_list()
+    assert [(row["year"], row["x"]) for row in rows] == [(row["year"], row["x"]) for row in want]
+    assert list(rows[0]) == ["year", "x"]

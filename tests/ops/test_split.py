@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.data.experimental import service
 from distinput.errors import InvalidArgumentError
 from tests.distribute.workers import on_workers
 
@@ -128,6 +130,18 @@ def test_workers_share_the_same_parts(workers: int, tmp_path: Any) -> None:
         (lambda ds: ds.global_shuffle(), "split first and shuffle the parts, or give it a seed and reshuffle"),
         (lambda ds: ds.shuffle(9, reshuffle_each_iteration=False), "or process, so a record would be in several parts"),
         (lambda ds: ds.repeat(2), "repeat.*several positions.*split first and repeat the parts"),
+        (
+            lambda ds: ds.sample_from_datasets([ds, RANGE(50)], [0.5, 0.5], balanced=True, on_end="repeat"),
+            "several positions.*split first and repeat the parts",
+        ),
+        (
+            lambda ds: ds.sample_from_datasets([ds, RANGE(50)], di.data.MixtureWeights([1, 1]), balanced=True),
+            "puts other records there in each pass",
+        ),
+        (
+            lambda ds: ds.apply(service.distribute("distributed_epoch", ThreadPoolExecutor(1), job_name="parts")),
+            "puts other records there in each pass",
+        ),
     ],
 )
 def test_records_that_would_be_in_several_parts_are_refused(make: Any, message: str) -> None:

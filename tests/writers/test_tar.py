@@ -58,6 +58,9 @@ def test_elements_without_a_key_are_numbered_over_all_files(tmp_path: Path) -> N
         ({"__key__": ["a.b"], "txt": ["a"]}, r"got 'a\.b'"),
         ({"__key__": [b"\xff"], "txt": ["a"]}, "'__key__' must be UTF-8"),
         ({"__key__": ["a", "a"], "txt": ["a", "b"]}, "two elements in a row have the key 'a'"),
+        ({"__key__": ["__x__/b"], "txt": ["a"]}, r"'__x__/b\.txt' would be passed over by readers"),
+        ({"__key__": ["__b"], "y__": ["a"]}, r"'__b\.y__' would be passed over by readers"),
+        ({"jpg": ["a"], "JPG": ["b"]}, r"\['JPG', 'jpg'\] has one of them twice"),
     ],
 )
 def test_what_would_be_read_as_something_else_is_refused(tmp_path: Path, data: Any, says: str) -> None:
