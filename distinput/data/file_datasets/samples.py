@@ -4,6 +4,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class ImageFolderDataset(Dataset[Any]):
         (root,), storage = stored(as_paths(directory), storage_options, filesystem)
         if channels not in (0, 1, 3, 4):
             raise InvalidArgumentError(f"ImageFolderDataset: channels must be 0, 1, 3 or 4, got {channels}")
-        found = _images(root.rstrip("/") or root)
+        found = _images((local_path(root) or root).rstrip("/") or root)
         names = tuple(sorted(found)) if class_names is None else tuple(class_names)
         empty = [each for each in names if each not in found]
         if empty or not names:
@@ -132,7 +133,17 @@ def _files(root: str) -> list[str]:
         return list_matching(f"{root}/**")
     with naming(root):
         os.stat(local)
-    return [f"{folder}/{name}" for folder, _, names in os.walk(local, followlinks=True) for name in names]
+    paths = []
+    for folder, below, names in os.walk(local, followlinks=True):
+        below[:] = [name for name in below if not _leads_back(folder, name)]
+        paths += [f"{folder}/{name}" for name in names]
+    return paths
+
+
+def _leads_back(folder: str, name: str) -> bool:
+    """Whether a folder is a link to the one that it stands in, or to one above."""
+    path = f"{folder}/{name}"
+    return os.path.islink(path) and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(path))
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,18 @@ def test_bytes_and_remote_files(folder: Path) -> None:
     ]
 
 
+def test_classes_are_folders_below_the_url_of_a_local_folder(folder: Path) -> None:
+    made, wanted = di.data.ImageFolderDataset(f"file://{folder}"), di.data.ImageFolderDataset(folder)
+    assert made.class_names == wanted.class_names
+    assert made.labels.tolist() == wanted.labels.tolist()
+
+
+def test_a_link_to_a_folder_above_shows_no_image_again(folder: Path) -> None:
+    wanted = di.data.ImageFolderDataset(folder).labels.tolist()
+    (folder / "a" / "again").symlink_to(folder, target_is_directory=True)
+    assert di.data.ImageFolderDataset(folder).labels.tolist() == wanted
+
+
 def test_what_cannot_be_right_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         di.data.ImageFolderDataset(folder / "nowhere")
