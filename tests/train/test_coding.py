@@ -86,7 +86,7 @@ def test_what_is_no_code_is_damage() -> None:
         {"deque": [], "maxlen": -1},
         {"deque": [], "maxlen": ""},
     ],
-    [
+)
 def test_forged_containers_are_damage(forged: Any) -> None:
     header = {"save_counter": 1, "run_calls": 1, "arrays": {}, "entries": {"a": {"kind": "plain", "value": forged}}}
     with pytest.raises(DataLossError, match="the checkpoint is damaged"):
