@@ -149,7 +149,8 @@ _LEAST = 1 << 16
 _MOST_HELD = 16
 """Segments of the other process of which views may be held; what comes beyond that is copied."""
 _BITS = 64
-"""Segments whose use is told; more of them are only there while many messages are under way, and are used once."""
+"""Segments whose use is told. While more messages are under way, each further one has a segment of its own, which is used once:
+all of these have the number behind the others, the receiver copies what is in them, and nobody keeps them."""
 _HEADER = struct.Struct("<qqqQq?")
 """Number of the segment and its size, both 0 for an object without one; messages received from the other process, and its
 segments in use; bytes of the pickle that follows; whether a descriptor of the segment does, because it is new."""
@@ -272,6 +273,7 @@ class SegmentConnection:
             raise Closed(str(error)) from None
         self._received += 1
         parts = self._read(self._theirs[number]) if size else []
+        self._theirs.pop(_BITS, None)  # used once
         return pickle.loads(data, buffers=parts) if data else pickle.loads(memoryview(parts[0]), buffers=parts[1:])
 
     @property
@@ -316,7 +318,7 @@ class SegmentConnection:
 
     def _read(self, segment: _Segment) -> list[Any]:
         many = len(self._theirs) >= _MOST_HELD and sum(other.held for other in self._theirs.values()) >= _MOST_HELD
-        copies = many or not self._gives_views
+        copies = many or segment.number >= _BITS or not self._gives_views
         (count,) = struct.unpack_from("<q", segment.room, 0)
         place = aligned(8 + 8 * count)
         parts: list[Any] = []
@@ -341,7 +343,7 @@ class SegmentConnection:
 
     def _room(self, size: int) -> tuple[_Segment, int | None]:
         """A segment that may be written, and its descriptor if the other process does not have it yet."""
-        free = [s for s in self._mine[:_BITS] if s.sent <= self._seen and not self._in_use >> s.number & 1]
+        free = [s for s in self._mine if s.sent <= self._seen and not self._in_use >> s.number & 1]
         for segment in free:
             if segment.size >= size:
                 return segment, None
@@ -350,10 +352,8 @@ class SegmentConnection:
         capacity = max(_LEAST, 1 << (size - 1).bit_length())
         descriptor = memory_file(capacity)
         segment = _Segment(number, descriptor, capacity)
-        if number == len(self._mine):
-            self._mine.append(segment)
-        else:
-            self._mine[number] = segment
+        if number < _BITS:
+            self._mine[number : number + 1] = [segment]
         return segment, descriptor
 
 

@@ -91,6 +91,22 @@ def test_many_messages_may_be_under_way(pair: Pair) -> None:
         assert [array[0] for array in kept] == list(range(80))
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors are counted in /proc")
+def test_however_many_are_under_way_no_descriptor_is_added(pair: Pair) -> None:
+    left, right = pair
+    counts = []
+    for _ in range(4):
+        for number in range(100):
+            left.send(np.full(10, number))
+        kept = [right.receive() for _ in range(100)]
+        assert [array[0] for array in kept] == [array[-1] for array in kept] == list(range(100))
+        del kept
+        right.send(None)
+        left.receive()
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[1:] == counts[:1] * 3
+
+
 def test_larger_messages_get_larger_segments(pair: Pair) -> None:
     left, right = pair
     for size in (10, 100_000, 10, 1_000_000, 200_000):
