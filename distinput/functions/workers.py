@@ -33,7 +33,7 @@ from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.kernels.kernel import Flag
 from distinput.run.processes import Processes, Workforce, pickled
-from distinput.run.run import CoreUse, OpCounters, Run, stopped, thread_use
+from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
 from distinput.run.threads import Task, cores, in_lane
 from distinput.streaming.buffered import ThreadTrial
@@ -392,26 +392,32 @@ def in_order(
     """
     run, chain, counter = calling.run, calling.chain, calling.counter
     counter.workers = lanes.workers
-    waiting: deque[tuple[Block, Callable[[int], Mark], Any]] = deque()
+    waiting = UnderWay()
     run.holding.append(waiting)
-    while True:
-        limit = run.at_once(most or parts.waiting(lanes.workers)) if chain.settled else 1
-        full = len(waiting) >= limit or parts.ended or enough() or bool(waiting and parts.empty and calling.stalls())
-        if waiting and (full or _ready(lanes, *waiting[0])):
-            rows, mark_at, sent = waiting.popleft()
-            if type(rows) is Failure:
-                yield rows, mark_at, rows
-                continue
-            done = counter.waits(lanes.receive, sent)
-            counter.worked += done.seconds
-            parts.took(done)
-            chain.settle(done.kinds)
-            yield from calling.delivered(done, rows, mark_at)
-        elif full:
-            return
-        elif (part := parts.next()) is not None:
-            rows, mark_at = part
-            waiting.append((rows, mark_at, None if type(rows) is Failure else lanes.send(rows)))
+    try:
+        while True:
+            limit = run.at_once(most or parts.waiting(lanes.workers)) if chain.settled else 1
+            full = (
+                len(waiting) >= limit or parts.ended or enough() or bool(waiting and parts.empty and calling.stalls())
+            )
+            if waiting and (full or _ready(lanes, *waiting[0])):
+                rows, mark_at, sent = waiting.popleft()
+                if type(rows) is Failure:
+                    yield rows, mark_at, rows
+                    continue
+                done = counter.waits(lanes.receive, sent)
+                counter.worked += done.seconds
+                parts.took(done)
+                chain.settle(done.kinds)
+                yield from calling.delivered(done, rows, mark_at)
+            elif full:
+                return
+            elif (part := parts.next()) is not None:
+                rows, mark_at = part
+                waiting.append((rows, mark_at, None if type(rows) is Failure else lanes.send(rows)))
+    finally:
+        run.holding.remove(waiting)
+        waiting.clear()
 
 
 def _ready(lanes: Lanes, rows: Block, _: Callable[[int], Mark], sent: Any) -> bool:

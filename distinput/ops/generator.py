@@ -572,7 +572,7 @@ class _Alarm:
       holding: what steps above hold back.
     """
 
-    def __init__(self, holding: list[Collection[Any]]) -> None:
+    def __init__(self, holding: Sequence[Collection[Any]]) -> None:
         self._holding = holding
         self._elements: list[Any] | None = None
         self._began, self._busy = 0.0, -1.0  # not looked at yet
@@ -631,7 +631,7 @@ class _Alarm:
 
 
 def _pulled(
-    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull, holding: list[Collection[Any]], alarm: _Alarm
+    begin: Callable[[], Iterator[Any]], most: int, pull: _Pull, holding: Sequence[Collection[Any]], alarm: _Alarm
 ) -> Iterator[tuple[list[Any], Exception | _HeldBack | None]]:
     """The elements that come in a short time, at most `most` or what a core's cache holds, and the error after them.
 

@@ -2,7 +2,6 @@
 """`on_workers`: what stands below runs on input workers, in pieces; elements, their order and the states are as without it."""
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, 
 from distinput.plan.fingerprint import layout
 from distinput.plan.node import UNKNOWN, Needs, Node, walk
 from distinput.run.processes import Processes, Workforce
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import OpCounters, Run, UnderWay
 from distinput.run.segments import Closed
 from distinput.streaming.buffered import ThreadTrial, opened_ahead
 
@@ -603,48 +602,52 @@ class _Divided(Transparent):
 
     def _pieces(self, source: "_Source", lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
         counter, auto, trial = run.counter(self), self.auto and self.sharing is None, self.trial
-        waiting: deque[tuple[WorkPiece, Any, float]] = deque()
-        run.holding.append(waiting)
+        waiting = UnderWay()
         unread = 0  # pieces that workers could not read
         warm = 0  # pieces that workers have made: they import and connect for the first ones
-        while True:
-            counter.workers = lanes.count
-            source.seconds, source.most_bytes = lanes.piece_seconds(source.work_left), lanes.most_bytes
-            full = len(waiting) >= (self.most or AHEAD * lanes.count) or source.full or source.ended
-            full = full or bool(waiting and source.may_stall())
-            if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
-                piece, ticket, way = waiting.popleft()
-                begin = Run.clock()
-                result = None if ticket is None else counter.waits(lanes.receive, ticket)
-                if result is None or result.unread:
-                    unread += result is not None
-                    source.given_back(piece)
-                    piece = self._read_here(piece, run)
-                    source.given(piece)
-                    result = self._alone((piece, run.tolerant, run.past_damage))
-                else:
-                    counter.worked += result.seconds
-                    warm += 1
-                    if auto and warm > 2 * lanes.count and piece.rows >= source.size:
-                        trial.took(piece.rows, way + Run.clock() - begin, result.seconds)
-                source.took(piece, result)
-                yield from self._delivered(result, run, piece.error)
-            elif full:
-                return
-            elif (next_piece := source.next()) is not None:
-                cheap = not trial.faster and trial.not_before > 0
-                here = auto and cheap and Run.clock() < trial.not_before
-                if auto:
-                    counter.choice = "here: the way to workers cost more than the work" if cheap else "workers"
-                here = here or any(type(block) is Failure for block, _ in next_piece.blocks)  # an error of the base
-                begin = Run.clock()
-                if unread:
-                    source.given_back(next_piece)
-                    next_piece = self._read_here(next_piece, run)
-                    source.given(next_piece)
-                    here = here or next_piece.error is not None
-                ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
-                waiting.append((next_piece, ticket, Run.clock() - begin))
+        run.holding.append(waiting)
+        try:
+            while True:
+                counter.workers = lanes.count
+                source.seconds, source.most_bytes = lanes.piece_seconds(source.work_left), lanes.most_bytes
+                full = len(waiting) >= (self.most or AHEAD * lanes.count) or source.full or source.ended
+                full = full or bool(waiting and source.may_stall())
+                if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
+                    piece, ticket, way = waiting.popleft()
+                    begin = Run.clock()
+                    result = None if ticket is None else counter.waits(lanes.receive, ticket)
+                    if result is None or result.unread:
+                        unread += result is not None
+                        source.given_back(piece)
+                        piece = self._read_here(piece, run)
+                        source.given(piece)
+                        result = self._alone((piece, run.tolerant, run.past_damage))
+                    else:
+                        counter.worked += result.seconds
+                        warm += 1
+                        if auto and warm > 2 * lanes.count and piece.rows >= source.size:
+                            trial.took(piece.rows, way + Run.clock() - begin, result.seconds)
+                    source.took(piece, result)
+                    yield from self._delivered(result, run, piece.error)
+                elif full:
+                    return
+                elif (next_piece := source.next()) is not None:
+                    cheap = not trial.faster and trial.not_before > 0
+                    here = auto and cheap and Run.clock() < trial.not_before
+                    if auto:
+                        counter.choice = "here: the way to workers cost more than the work" if cheap else "workers"
+                    here = here or any(type(block) is Failure for block, _ in next_piece.blocks)  # an error of the base
+                    begin = Run.clock()
+                    if unread:
+                        source.given_back(next_piece)
+                        next_piece = self._read_here(next_piece, run)
+                        source.given(next_piece)
+                        here = here or next_piece.error is not None
+                    ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
+                    waiting.append((next_piece, ticket, Run.clock() - begin))
+        finally:
+            run.holding.remove(waiting)
+            waiting.clear()
 
     @cached_property
     def _alone(self) -> PieceTask:

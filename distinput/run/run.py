@@ -3,7 +3,8 @@
 
 import os
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from contextvars import Context
 from dataclasses import dataclass
@@ -403,6 +404,14 @@ class Asked(NamedTuple):
     outside: "Asked | None" = None
 
 
+class UnderWay(deque[Any]):
+    """What is under way in one stream; like itself alone, so that it is found among others."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 class Run(Closing):
     """One iteration: its thread pools, its cancellation and its counters, which all steps share, and what is asked of a step.
 
@@ -439,7 +448,7 @@ class Run(Closing):
         self.cancelled = Flag()
         self.waits = Flag()
         """Set by a source that may wait for what the loop does, and so for ever when the loop is left."""
-        self.holding: list[Collection[Any]] = []
+        self.holding: list[UnderWay] = []
         """What is under way in steps that ask for the next elements meanwhile."""
         self.sources: list[Callable[[], Exception | None]] = []
         """Each tells the error if a source waits in vain on another thread, for what the loop does with elements held back."""

@@ -102,6 +102,19 @@ def test_threads_do_not_pile_up_while_a_pass_runs(again: Callable[[], di.data.Da
     assert most <= 8
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda: Dataset.range(64).map(lambda x: x, num_parallel_calls=8),
+        lambda: Dataset.range(64).map(lambda x: x).on_workers("threads:2"),
+    ],
+)
+def test_streams_that_end_early_leave_nothing_under_way(inner: Callable[[], di.data.Dataset]) -> None:
+    with iter(Dataset.range(30).flat_map(lambda x: inner().take(3))) as elements:
+        held = [len(elements._run.holding) for _ in elements]
+    assert max(held) <= 1
+
+
 def test_a_distributed_iterator_leaves_nothing(files: list[str]) -> None:
     strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
