@@ -24,6 +24,7 @@ from distinput.files.source import check_unchanged, naming, open_ranges, read_ra
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable, LruCache
 from distinput.kernels.kernel import renewed
+from distinput.plan.check import integer
 from distinput.values.spec import Spec, TensorSpec
 
 _DECODERS = 32  # open at a time
@@ -164,8 +165,12 @@ class Video(_Windows):
         if not isinstance(resize, Sequence) or isinstance(resize, str) or len(resize) != 2:
             raise InvalidArgumentError(f"{self.name}: resize must be (height, width), got {resize!r}")
         height, width = resize
-        numbers = {"frames": self.frames, "stride": self.apart, "step": self.step, "height": height, "width": width}
-        self.check_tail(**numbers)
+        own = {"frames": self.frames, "step": self.step, **({} if self.stride is None else {"stride": self.stride})}
+        whole = {name: integer(self.name, name, number) for name, number in own.items()}
+        height, width = integer(self.name, "resize", height), integer(self.name, "resize", width)
+        self.check_tail(**whole, height=height, width=width)
+        for name, number in whole.items():
+            object.__setattr__(self, name, number)
         if self.resize is not None:  # a list, such as one from JSON, is the same
             object.__setattr__(self, "resize", (height, width))
 

@@ -124,9 +124,11 @@ def taken_rows(
     """
     path, stamp = reader.path, reader.stamp
     names = tuple(schema_of(path, stamp).names if columns is None else columns)
+    if not names:  # a table would lose the number of rows
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     sizes = groups_of(path, stamp, names)[group]
     paged: dict[str, Pages] = {}
-    if sizes.nbytes > _SMALL_BYTES and names:
+    if sizes.nbytes > _SMALL_BYTES:
         for name in names:
             pages = pages_of(path, stamp, group, name)
             if pages is not None and _pays(pages, rows):
@@ -141,10 +143,8 @@ def taken_rows(
         for table in _decoded(reader, group, name, pages, rows):
             arrays[name] += table.column(0).chunks
             fields[name] = table.schema.field(0)
-    if whole or not names or whole is None:
+    if whole or whole is None:
         for table in _whole(reader, group, whole, rows, sizes.nbytes, threads):
-            if not names:
-                return table.combine_chunks().to_batches()[0]
             for name in table.schema.names:
                 arrays[name] += table.column(name).chunks
                 fields[name] = table.schema.field(name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import RowDicts, as_decimals, as_str
+from distinput.columns.python_values import RowDicts, as_decimals, as_str, makes_rows
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant, shown
@@ -203,7 +203,7 @@ class AsUint8(_OfText):
     @cached_property
     def _chosen(self) -> tuple[Structure, list[int]]:
         structure, places = self._found(None)
-        if _has_rows(structure) or {first + 1 for first in structure.sparse} & set(places):
+        if makes_rows(structure) or {first + 1 for first in structure.sparse} & set(places):
             raise InvalidArgumentError(
                 "as_uint8: text of sparse tensors or of as_rows has no arrays; call it before as_rows"
             )
@@ -225,10 +225,6 @@ class AsUint8(_OfText):
     def _kept(self, columns: Sequence[Column]) -> Sequence[Column]:
         chosen = set(self._chosen[1])
         return [_bytes_of(column) if place in chosen else column for place, column in enumerate(columns)]
-
-
-def _has_rows(at: Structure) -> bool:
-    return isinstance(at.mapping, RowDicts) or any(map(_has_rows, at.children))
 
 
 def _bytes_of(column: Column) -> Ragged | RaggedBatches:

@@ -340,6 +340,13 @@ def test_what_is_neither(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidArgumentError, match=says):
             di.data.VideoDataset(path, **options)
+    for options in ({"frames": 2.5}, {"stride": 0.5}, {"step": 1.5}, {"frames": "4"}, {"resize": (8.0, 8.0)}):
+        (name,) = options
+        with pytest.raises(TypeError, match=f"video: {name} must be an integer"):
+            di.data.VideoDataset(path, **options)
+    assert len(di.data.VideoDataset(path, np.int64(2), stride=np.int8(2))) == len(
+        di.data.VideoDataset(path, 2, stride=2)
+    )
 
 
 def test_a_file_opens_no_other(tmp_path: Path) -> None:

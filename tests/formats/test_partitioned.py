@@ -217,3 +217,18 @@ def test_columns_of_files_and_folders_are_chosen(format: str, tmp_path: Path) ->
     rows = FORMATS[format](root, columns=["year", "x"]).to_list()
     assert [(row["year"], row["x"]) for row in rows] == [(row["year"], row["x"]) for row in want]
     assert list(rows[0]) == ["year", "x"]
+
+
+@pytest.mark.parametrize("format", ["arrow", "parquet"])
+def test_rows_of_which_only_their_folders_are_wanted_are_reached(format: str, tmp_path: Path) -> None:
+    root, want = folder(tmp_path, format)
+    years = FORMATS[format](root, columns=["year"])
+    assert [row["year"] for row in years] == [row["year"] for row in want]
+    assert [years[place]["year"] for place in range(len(want))] == [row["year"] for row in want]
+
+
+def test_rows_of_a_file_that_lacks_the_columns_are_reached(tmp_path: Path) -> None:
+    di.io.write_parquet(tmp_path / "a.parquet", {"x": np.arange(3)})
+    di.io.write_parquet(tmp_path / "b.parquet", {"x": np.arange(2), "z": np.arange(2.0)})
+    rows = ParquetDataset(str(tmp_path / "*.parquet"), schema="union", columns=["z"], nulls={"z": -1.0})
+    assert [row["z"] for row in rows] == [rows[place]["z"] for place in range(5)] == [-1, -1, -1, 0, 1]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 90_580,
+    "lines of code": 90_592,
     "files that OneDeviceStrategy imports": 24,
     "lines of code that OneDeviceStrategy imports": 4783,
     "modules that a MirroredStrategy loads": 33,

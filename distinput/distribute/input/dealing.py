@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import balanced_slices
+from distinput.columns.python_values import makes_rows
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import PartialPerReplica, PerReplica
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.leaves import shape_of, zero
@@ -444,11 +445,19 @@ class StepPadding:
     Args:
       spec: the spec of one replica's part.
       rows: the number of rows of each padded part.
+
+    Raises:
+      UnimplementedError: `as_rows` makes dicts of some part; what fills them up would look like data.
     """
 
     __slots__ = ("_rows", "_spec")
 
     def __init__(self, spec: Spec, rows: int) -> None:
+        if makes_rows(spec.structure):
+            raise UnimplementedError(
+                "tail='pad': a step cannot be filled up with dicts, which as_rows or nested='rows' makes; take tail='drop' or "
+                "'partial', or make rows of what a step holds"
+            )
         self._spec, self._rows = spec, rows
 
     @property

@@ -169,7 +169,8 @@ class DistributedIterator(Closing):
         self._keeps_partial = source.terms.keeps_partial
         self._given_out = step  # steps, from the first one of the pass
         self._ready: Any = _NONE  # a step that was made and not delivered
-        self._ended, self._closed = ended, False  # the last step was delivered; nothing more is
+        self._ended = ended  # there is no further step
+        self._closed = False  # none is asked for any more
         self._restored = restored
         self._skip = ranges_of_steps(skip) if skip else ()
         self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step

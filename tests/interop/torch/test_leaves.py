@@ -200,6 +200,8 @@ def test_rows_and_texts_that_were_made_are_cut_and_filled_up_on_several_ranks() 
     chats = di.data.Dataset.from_tensor_slices({"m": {"a": [[1, 2], [3, 4]]}, "n": [5, 6]}).as_rows(["m"]).batch(2)
     (step,) = Loader(chats, 0, 2)
     assert (step["m"], step["n"].tolist()) == ([[{"a": 1}, {"a": 2}]], [5])
+    with pytest.raises(di.errors.UnimplementedError, match=r"tail='pad': a step cannot be filled up with dicts"):
+        iter(Loader(chats, 0, 2, tail="pad"))
     texts = di.data.Dataset.from_tensor_slices({"t": ["p", "q", "r"], "n": [1, 2, 3]}).as_text().batch(2)
     full, short = [(step["t"], mask.tolist()) for step, mask in Loader(texts, 0, 1, tail="pad")]
     assert (full, short) == ((["p", "q"], [True, True]), (["r", ""], [True, False]))
