@@ -219,7 +219,15 @@ class SequenceCut:
         """The part of a batch."""
         nest, *mask = element if self._masked else (element,)
         leaves = list(self._structure.flatten(nest))
-        lengths = {leaves[n].shape[1] for n in self._chosen}
+        # Where the spec does not say how many axes there are, it is seen here.
+        chosen = [n for n in self._chosen if self._place.sequence or leaves[n].ndim > 1]
+        flat = next((n for n in chosen if leaves[n].ndim < 2), None)
+        if flat is not None or not chosen:
+            what = f"{self._names[flat]} is no" if flat is not None else "no component of this batch is a"
+            raise InvalidArgumentError(
+                f"{self._who}: {what} sequence; batch rows of one length, as arrays [rows, length]"
+            )
+        lengths = {leaves[n].shape[1] for n in chosen}
         if len(lengths) > 1:
             raise InvalidArgumentError(
                 f"{self._who}: sequences of one batch must have one length, and these have "
@@ -227,8 +235,8 @@ class SequenceCut:
             )
         length = lengths.pop()
         taken = self._taken(length)
-        rows = len(leaves[self._chosen[0]])
-        for n in self._chosen:
+        rows = len(leaves[chosen[0]])
+        for n in chosen:
             leaves[n] = _columns(leaves[n], taken)
         positions = None
         if self._place.positions is not None:
