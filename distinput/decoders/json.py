@@ -104,7 +104,7 @@ def _texts(items: list[Any]) -> Any:
     shape: list[int] = []
     level: list[Any] = items
     while any(isinstance(item, list) for item in level):
-        lengths = {len(item) if isinstance(item, list) else None for item in level}
+        lengths = {len(item) if isinstance(item, list) else -1 for item in level}
         if len(lengths) > 1 or len(shape) >= _MOST_AXES:
             return None
         shape += lengths

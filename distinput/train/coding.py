@@ -418,8 +418,9 @@ def _strings_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> 
         item = data[end - length : end]
         made[i] = None if kind == 0 else item if kind == 1 else item.decode("utf-8", "surrogatepass")
     if saved["dtype"] == "StringDType":
-        missing: Any = np.dtypes.StringDType(**({} if parts["kinds"].all() else {"na_object": None}))
-        made = made.astype(like if like is not None and like.kind == "T" else missing)
+        strings: Any = np.dtypes.StringDType
+        own = strings() if parts["kinds"].all() else strings(na_object=None)
+        made = made.astype(like if like is not None and like.kind == "T" else own)
     return made.reshape(saved["shape"])
 
 
@@ -723,7 +724,7 @@ class _Value(Kind):
     def check(self, value: Any, saved: Any, path: str) -> None:
         if not isinstance(value, _FILLED):
             return
-        container = next(iter(saved), None) if isinstance(saved, dict) else None
+        container = next(iter(saved), "") if isinstance(saved, dict) else ""
         there = defaultdict if container and "factory" in saved else {**_SEQUENCES, **_MAPPINGS}.get(container)
         if there is None or not (issubclass(there, type(value)) or isinstance(value, there)):
             what = "number or text" if there is None else there.__name__

@@ -535,7 +535,7 @@ def test_an_iterator_that_belongs_to_its_workers_goes_on_with_others(tmp_path: A
 def test_a_root_without_names_of_its_parts_is_refused(root: Any) -> None:
     """Nothing of it would be saved."""
     with pytest.raises(
-        InvalidArgumentError, match="root must be a dict or an object whose parts.*Checkpoint.value=value"
+        InvalidArgumentError, match=r"root must be a dict or an object whose parts.*Checkpoint.value=value"
     ):
         Checkpoint(root)
 
@@ -559,7 +559,7 @@ def test_a_part_of_the_root_that_has_a_keyword_too_is_restored_in_both_places(tm
     assert (root.step, checkpoint.step, root.w.tolist()) == (3, 3, [0])
 
 
-class Phase(str, enum.Enum):
+class Phase(str, enum.Enum):  # noqa: UP042 - of such a one `str` gives the name
     WARM = "warm up"
 
 
@@ -577,7 +577,7 @@ def test_another_container_is_told_before_anything_is_changed(tmp_path: Any, oth
     for saved in ([1, 2], float("inf"), (1,)):
         path = Checkpoint(w=np.zeros(1), x=saved).save(tmp_path / "ckpt")
         w = np.ones(1)
-        with pytest.raises(InvalidArgumentError, match="'x' is a .* in the program and a .* in the checkpoint"):
+        with pytest.raises(InvalidArgumentError, match=r"'x' is a .* in the program and a .* in the checkpoint"):
             Checkpoint(w=w, x=other).restore(path)
         assert w.tolist() == [1]
 

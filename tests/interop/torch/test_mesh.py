@@ -198,9 +198,9 @@ def test_axes_that_the_spec_does_not_tell_are_seen_in_each_batch() -> None:
     assert (step["tokens"].tolist(), step["id"].tolist()) == ([[2, 3], [2, 3]], [7, 7])
     unknown = di.TensorSpec(None, "int64")
     flat = Dataset.from_generator(lambda: iter([np.int64(7)] * 2), output_signature=unknown).batch(2)
-    for dataset, place, says in (
+    for given, place, says in (
         (dataset, MeshPlace(part=1, parts=2, sequence=("id",)), r"component \['id'\] is no sequence"),
         (flat, MeshPlace(part=1, parts=2), "no component of this batch is a sequence"),
     ):
         with pytest.raises(InvalidArgumentError, match=says):
-            list(IterableView(dataset, place=place))
+            list(IterableView(given, place=place))
