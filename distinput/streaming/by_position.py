@@ -78,7 +78,7 @@ def rows_of(key: Any, size: int) -> Ints:
         )
     behind = rows[rows > _LARGEST] if rows.dtype == np.uint64 else rows[:0]
     if len(behind):  # as signed numbers they would count from the end
-        raise IndexError(f"dataset[key]: there is no element {behind[0]}{'' if size == INFINITE else f' in a dataset of {size}'}")
+        raise IndexError(f"dataset[key]: there is no element {behind[0]}, since positions fit into int64")
     rows = rows.astype(np.int64)
     if size == INFINITE:
         _refuse_end(bool((rows < 0).any()))

@@ -221,7 +221,9 @@ def test_rows_of_unsigned_and_small_integers() -> None:
 @pytest.mark.parametrize("dataset", [TEN, TEN.repeat()])
 @pytest.mark.parametrize("key", [[2**64 - 1], np.array([0, 2**63], np.uint64)])
 def test_positions_without_a_sign_count_from_no_end(dataset: Any, key: Any) -> None:
-    with pytest.raises(IndexError, match=r"dataset\[key\]: there is no element (18446744073709551615|9223372036854775808)"):
+    with pytest.raises(
+        IndexError, match=r"dataset\[key\]: there is no element (18446744073709551615|9223372036854775808)"
+    ):
         dataset[key]
     assert dataset[np.array([3, 9], np.uint64)] == [3, 9]
 

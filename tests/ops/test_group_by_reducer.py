@@ -71,5 +71,7 @@ def test_an_error_of_the_end_names_the_key() -> None:
 def test_a_key_fits_into_int64() -> None:
     reducer = di.data.experimental.Reducer(lambda key: np.int64(0), lambda total, x: total + x, lambda total: total)
     grouped = di.data.Dataset.range(3).apply(di.data.experimental.group_by_reducer(lambda x: np.uint64(2**63), reducer))
-    with pytest.raises(InvalidArgumentError, match="group_by_reducer: a key must fit into int64, got 9223372036854775808"):
+    with pytest.raises(
+        InvalidArgumentError, match="group_by_reducer: a key must fit into int64, got 9223372036854775808"
+    ):
         list(grouped)

@@ -245,7 +245,11 @@ def test_a_restart_between_groups_of_large_keys(key: int) -> None:
     dataset = RANGE(12).group_by_window(
         lambda x: np.int64(key) if x else np.int64(0), lambda _, group: group.batch(3), window_size=3
     )
-    want = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11], [0]] if key < 0 else [[1, 2, 3], [4, 5, 6], [7, 8, 9], [0], [10, 11]]
+    want = (
+        [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11], [0]]
+        if key < 0
+        else [[1, 2, 3], [4, 5, 6], [7, 8, 9], [0], [10, 11]]
+    )
     with iter(dataset) as elements:
         for place in range(len(want)):
             assert [x.tolist() for x in dataset.restore(elements.state())] == want[place:]

@@ -424,7 +424,9 @@ def test_small_files_may_have_names_that_are_not_utf8(tmp_path: Path) -> None:
 
 
 def test_a_restart_with_a_cycle_that_no_data_fills() -> None:
-    dataset = RANGE(3).filter(lambda x: x >= 0).interleave(lambda x: RANGE(2).map(lambda y: y + x), cycle_length=sys.maxsize)
+    dataset = (
+        RANGE(3).filter(lambda x: x >= 0).interleave(lambda x: RANGE(2).map(lambda y: y + x), cycle_length=sys.maxsize)
+    )
     with iter(dataset) as elements:
         first = [int(next(elements)) for _ in range(2)]
         state = elements.state()
