@@ -15,6 +15,7 @@ from typing import Any
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.paths import FileLock
 from distinput.kernels.cache import is_own
+from distinput.plan.check import integer
 
 # ----------------------------------------------------------------------------
 # What was read of remote files, kept in a local folder that processes share: whole blocks, up to a total size.
@@ -57,6 +58,7 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
 
     Raises:
       InvalidArgumentError: `max_bytes` is less than 16 MB, or others may write to the folder.
+      TypeError: `max_bytes` is not an integer.
 
     >>> import distinput as di
     >>> di.io.cache_remote("cache", max_bytes=1 << 30)
@@ -65,13 +67,13 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
     if folder is None:
         os.environ.pop(_VARIABLE, None)
         return
-    if max_bytes < 16 << 20:
+    if integer("cache_remote", "max_bytes", max_bytes) < 16 << 20:
         raise InvalidArgumentError(f"cache_remote: max_bytes must be at least 16 MB (16777216), got {max_bytes}")
     path = os.path.abspath(folder)
     os.makedirs(path, exist_ok=True)
     if not is_own(path):
         raise InvalidArgumentError(_OPEN.format(path))
-    os.environ[_VARIABLE] = f"{max_bytes}:{path}"
+    os.environ[_VARIABLE] = f"{int(max_bytes)}:{path}"
 
 
 def local_cache() -> "LocalCache | None":
