@@ -18,6 +18,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import read_range, size_of
 from distinput.formats.format import Position
 from distinput.formats.indexed import CURE, Indexed, index_beside, index_sink
+from distinput.formats.raw_bytes import byte_string
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.checksums import (
     BAD_DATA,
@@ -198,15 +199,17 @@ class TFRecordWriter:
         self._sink = Sink(as_path(path), compression, level)
 
     def write(self, record: bytes) -> None:
-        """Append a record.
+        """Append a record: bytes, text, or an array of uint8.
 
         Raises:
-          ValueError: the writer is closed.
+          ValueError: the writer is closed, or the record is nothing of this kind.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
         if self._sink.closed:
             self._sink.write(b"")  # says what became of the file
-        payload = record.encode() if isinstance(record, str) else bytes(record)
+        if isinstance(record, np.ndarray):
+            record = record.tobytes() if record.dtype == np.uint8 else record[()] if not record.shape else record
+        payload = byte_string("TFRecordWriter", record)
         self._waiting.append(payload)
         self._waiting_bytes += HEADER + len(payload) + FOOTER
         if self._sizes is not None:
