@@ -12,10 +12,11 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.paths import FileLock
 from distinput.kernels.cache import is_own
-from distinput.plan.check import integer
 
 # ----------------------------------------------------------------------------
 # What was read of remote files, kept in a local folder that processes share: whole blocks, up to a total size.
@@ -67,7 +68,9 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
     if folder is None:
         os.environ.pop(_VARIABLE, None)
         return
-    if integer("cache_remote", "max_bytes", max_bytes) < 16 << 20:
+    if not isinstance(max_bytes, int | np.integer):
+        raise TypeError(f"cache_remote: max_bytes must be an integer, got {max_bytes!r}")
+    if max_bytes < 16 << 20:
         raise InvalidArgumentError(f"cache_remote: max_bytes must be at least 16 MB (16777216), got {max_bytes}")
     path = os.path.abspath(folder)
     os.makedirs(path, exist_ok=True)

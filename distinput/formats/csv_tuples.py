@@ -17,14 +17,13 @@ from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import stamp_of
 from distinput.formats.csv import PlainRows, first_record
-from distinput.formats.raw_bytes import byte_string
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.text_records import MARK, Bytes, Head, TextPiece, has_lone_return
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.lines import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
 from distinput.names.lazy import library
-from distinput.plan.check import normalized
+from distinput.plan.check import byte_string, normalized
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.spec import Spec, TensorSpec
 

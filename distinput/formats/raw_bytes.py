@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.plan.check import byte_string
 from distinput.values.leaves import STRING, as_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -179,16 +180,3 @@ def _each(op: str, given: Any, function: Callable[[bytes], bytes]) -> Any:
     made = np.empty(array.shape, object)
     made.reshape(-1)[:] = [function(byte_string(op, item)) for item in array.reshape(-1).tolist()]
     return made if made.shape else made[()]
-
-
-def byte_string(op: str, item: Any) -> bytes:
-    """Bytes, or text as UTF-8.
-
-    Raises:
-      InvalidArgumentError: it is neither.
-    """
-    if isinstance(item, str):
-        return item.encode()
-    if not isinstance(item, bytes | bytearray | memoryview):
-        raise InvalidArgumentError(f"{op}: expected byte strings, got {item!r:.60}")
-    return bytes(item)

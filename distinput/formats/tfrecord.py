@@ -18,7 +18,6 @@ from distinput.files.sink import Sink
 from distinput.files.source import read_range, size_of
 from distinput.formats.format import Position
 from distinput.formats.indexed import CURE, Indexed, index_beside, index_sink
-from distinput.formats.raw_bytes import byte_string
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels.checksums import (
     BAD_DATA,
@@ -31,6 +30,7 @@ from distinput.kernels.checksums import (
     masked_crc32c_of_bytes,
     scan_records,
 )
+from distinput.plan.check import byte_string
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 

@@ -93,11 +93,11 @@ class ImageFolderDataset(Dataset[Any]):
         root = roots[0]
         if channels not in (0, 1, 3, 4):
             raise InvalidArgumentError(f"ImageFolderDataset: channels must be 0, 1, 3 or 4, got {channels}")
+        if class_names is not None and len(set(class_names)) < len(class_names):
+            raise InvalidArgumentError(f"ImageFolderDataset: class_names has a name twice, got {list(class_names)}")
         found = _images((local_path(root) or root).rstrip("/") or root)
         names = tuple(sorted(found)) if class_names is None else tuple(class_names)
         empty = [each for each in names if each not in found]
-        if len(set(names)) < len(names):
-            raise InvalidArgumentError(f"ImageFolderDataset: class_names has a name twice, got {list(names)}")
         if empty or not names:
             what = f"class {empty[0]!r} has no images" if empty else "there are no images in folders"
             raise InvalidArgumentError(
