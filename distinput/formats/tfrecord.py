@@ -207,9 +207,10 @@ class TFRecordWriter:
         """
         if self._sink.closed:
             self._sink.write(b"")  # says what became of the file
-        if isinstance(record, np.ndarray):
-            record = record.tobytes() if record.dtype == np.uint8 else record[()] if not record.shape else record
-        payload = byte_string("TFRecordWriter", record)
+        item: Any = record
+        if isinstance(item, np.ndarray):
+            item = item.tobytes() if item.dtype == np.uint8 else item[()] if not item.shape else item
+        payload = byte_string("TFRecordWriter", item)
         self._waiting.append(payload)
         self._waiting_bytes += HEADER + len(payload) + FOOTER
         if self._sizes is not None:
