@@ -24,7 +24,7 @@ from distinput.errors import (
     NotFoundError,
     StateError,
 )
-from distinput.files.folder import join_path, names_in, remove_file
+from distinput.files.folder import join_path, names_in, plain_name, remove_file
 from distinput.files.paths import as_path, local_path
 from distinput.formats.elements import Elements
 from distinput.ops.snapshot import saved_elements
@@ -36,7 +36,7 @@ from distinput.plan.node import INFINITE, Node
 from distinput.plan.reach import ReachedCode
 from distinput.run.run import Run
 from distinput.values.spec import Spec
-from distinput.values.spec_json import spec_json
+from distinput.values.spec_json import MalformedJson, spec_json
 from distinput.writers import WRITERS
 from distinput.writers.elements import ElementsWriter, codec_of
 from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written, with_beside
@@ -188,7 +188,11 @@ class Request:
     progress: Callable[[int], object] | None = None
 
     def __post_init__(self) -> None:
-        if not self.prefix or "/" in self.prefix or "\\" in self.prefix or self.prefix.startswith("."):
+        try:
+            plain = bool(self.prefix) and not plain_name(self.prefix).startswith(".")
+        except MalformedJson:
+            plain = False
+        if not plain:
             raise InvalidArgumentError(
                 f"{self.who}: prefix must be the start of a file name, without folders or a leading dot, got {self.prefix!r}"
             )

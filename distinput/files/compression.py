@@ -412,15 +412,35 @@ def compression_of(compression: Compression, path: str) -> Compression:
     """
     if compression != "AUTO":
         return compression
-    name = path.partition("::")[0].partition("?")[0].lower() if "://" in path else path.lower()
-    if name.endswith(_OTHERS):
+    if without_query(path).lower().endswith(_OTHERS):
         known = ", ".join(repr(traits.suffixes[0]) for traits in CODECS.values())
         raise UnimplementedError(
             f"{path}: compression_type 'AUTO' goes by suffixes, and files of this one cannot be decompressed; known are "
             f"{known}; compress it in one of these ways, or pass compression_type='' if it is not compressed"
         )
+    return codec_of_suffix(path)
+
+
+def codec_of_suffix(path: str) -> Compression:
+    """The codec that the suffix of a path or URL stands for; "": it is none of `CODECS`.
+
+    >>> codec_of_suffix("a.json.gz"), codec_of_suffix("simplecache::s3://bucket/a.json.zst?v=1"), codec_of_suffix("a.txt.xz")
+    ('GZIP', 'ZSTD', '')
+    """
+    name = without_query(path).lower()
     found = (codec for codec, traits in CODECS.items() if name.endswith(traits.suffixes))
     return cast(Compression, next(found, ""))
+
+
+def without_query(path: str) -> str:
+    """The part of a URL that ends with the name of the file, without a query; a local path as it is.
+
+    In a chain, that is the first link that names a file.
+
+    >>> without_query("zip://a.txt::s3://bucket/b.zip"), without_query("simplecache::https://host/a.txt?v=1")
+    ('zip://a.txt', 'https://host/a.txt')
+    """
+    return next((link.partition("?")[0] for link in path.split("::") if "://" in link), path)
 
 
 class Inflater:

@@ -111,12 +111,13 @@ def plain_name(name: object) -> str:
     """
     if not isinstance(name, str) or not name or name in (".", "..") or {"/", "\\", "\0"} & set(name):
         raise MalformedJson(f"{name!r} is not the name of a file in this folder")
-    if os.path.splitdrive(name)[0] or not _encodes(name):
+    if os.path.splitdrive(name)[0] or not is_utf8(name):
         raise MalformedJson(f"{name!r} is not the name of a file in this folder")
     return name
 
 
-def _encodes(name: str) -> bool:
+def is_utf8(name: str) -> bool:
+    """Whether the name of a file is UTF-8; other names have bytes that stand for themselves."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -271,16 +272,36 @@ def _below(directory: str, chosen: Callable[[list[str]], list[str]]) -> list[str
 
 
 def _names_below(directory: str) -> list[str]:
-    local = local_path(directory)
-    if local is not None:
-        walked = (os.path.join(folder, name) for folder, _, _ in os.walk(local) for name in _files_of(folder))
-        names = [os.path.relpath(path, local).replace(os.sep, "/") for path in walked]
-    else:
-        system, inside = file_system(directory)
-        start = str(system._strip_protocol(inside)).rstrip("/") + "/"
-        names = [_inside(str(path), start) for path in below(system, inside.rstrip("/"))]
+    names = all_names_below(directory)
     shown = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     return sorted(name for name in shown if not name.endswith(UNFINISHED) and name != MANIFEST)
+
+
+def all_names_below(directory: str) -> list[str]:
+    """The names of the files in a folder and those below it, behind it, in any order; none if it is not there.
+
+    Raises:
+      OSError: a folder cannot be listed.
+    """
+    local = local_path(directory)
+    if local is not None:
+        walked = (
+            os.path.join(folder, name) for folder, *_ in os.walk(local, onerror=unlisted) for name in _files_of(folder)
+        )
+        return [os.path.relpath(path, local).replace(os.sep, "/") for path in walked]
+    system, inside = file_system(directory)
+    start = str(system._strip_protocol(inside)).rstrip("/") + "/"
+    return [_inside(str(path), start) for path in below(system, inside.rstrip("/"))]
+
+
+def unlisted(error: OSError) -> None:
+    """For `os.walk`, which else passes over folders that cannot be listed: their files would be missing without a word.
+
+    Raises:
+      OSError: the error, unless the folder is gone.
+    """
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _files_of(folder: str) -> list[str]:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.paths import FileLock
 from distinput.kernels.cache import is_own
@@ -57,6 +59,7 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
 
     Raises:
       InvalidArgumentError: `max_bytes` is less than 16 MB, or others may write to the folder.
+      TypeError: `max_bytes` is not an integer.
 
     >>> import distinput as di
     >>> di.io.cache_remote("cache", max_bytes=1 << 30)
@@ -65,13 +68,15 @@ def cache_remote(folder: str | os.PathLike[str] | None, max_bytes: int = 10 << 3
     if folder is None:
         os.environ.pop(_VARIABLE, None)
         return
+    if not isinstance(max_bytes, int | np.integer):
+        raise TypeError(f"cache_remote: max_bytes must be an integer, got {max_bytes!r}")
     if max_bytes < 16 << 20:
         raise InvalidArgumentError(f"cache_remote: max_bytes must be at least 16 MB (16777216), got {max_bytes}")
     path = os.path.abspath(folder)
     os.makedirs(path, exist_ok=True)
     if not is_own(path):
         raise InvalidArgumentError(_OPEN.format(path))
-    os.environ[_VARIABLE] = f"{max_bytes}:{path}"
+    os.environ[_VARIABLE] = f"{int(max_bytes)}:{path}"
 
 
 def local_cache() -> "LocalCache | None":

@@ -15,6 +15,7 @@ from distinput.arrow.arrow import ArrowDamageError, NullsError, UnsupportedTypeE
 from distinput.columns.column import Dense, Ints, Strings
 from distinput.columns.state import Digest, common_folder, evenly, texts_of
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.folder import is_utf8
 from distinput.files.paths import Paths, ask_each, file_system, list_matching, local_path
 from distinput.files.range_requests import is_web
 from distinput.files.sink import Sink
@@ -79,7 +80,10 @@ class FileTable:
             return
         path, listed = self.path(index), self.stamps.row(index).decode()
         found = version_of(path)
-        if found != listed:
+        if listed not in (
+            found,
+            found.partition(" ")[0],
+        ):  # version 0.4.0 listed a hash of the URL for files of the web
             raise DataLossError(
                 f"{path}: has changed since the manifest was written (version {found}, listed {listed}); write the "
                 "manifest again"
@@ -122,8 +126,14 @@ def save_manifest(path: str, patterns: Paths, count: Callable[[str], int] | None
 
     Raises:
       NotFoundError: no file matches.
+      InvalidArgumentError: the name of one is not UTF-8.
     """
     names = sorted(set(list_matching(patterns)))
+    unnamed = next((name for name in names if not is_utf8(name)), None)
+    if unnamed is not None:
+        raise InvalidArgumentError(
+            f"{unnamed!r}: a manifest lists names in UTF-8, and this one is not; rename the file, or name the files without one"
+        )
     stamps = list(ask_each(version_of, names))
     rows = [-1 if count is None else int(count(name)) for name in names]
     sizes = list(ask_each(size_of, names))

@@ -421,7 +421,11 @@ def _globbed_here(pattern: str) -> list[str]:
 
 
 def _folders_below(base: str) -> Iterator[tuple[str, list[str]]]:
-    """A folder and those below it, each with the names of what is in it; none if it is no folder, or cannot be listed."""
+    """A folder and those below it, each with the names of what is in it; none if it is no folder.
+
+    Raises:
+      OSError: one of them cannot be listed.
+    """
     above = Path(os.path.realpath(base or os.curdir)).parents
     waiting = [(base, frozenset(map(_identity, above)))]
     while waiting:
@@ -429,7 +433,7 @@ def _folders_below(base: str) -> Iterator[tuple[str, list[str]]]:
         try:
             within |= {_identity(folder or os.curdir)}
             names = os.listdir(folder or os.curdir)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         yield folder, names
         for name in names:

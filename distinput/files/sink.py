@@ -381,7 +381,10 @@ class Sink(Ending):
         if self.crc32 is not None and len(view):
             self.crc32 = crc32(np.frombuffer(view, np.uint8), self.crc32)
         while len(view):
-            view = view[self._file.write(view) :]
+            written = self._file.write(view)
+            if written is None:  # some files, such as paramiko's, write all and say nothing
+                return
+            view = view[written:]
 
 
 def _joined(parts: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:

@@ -312,7 +312,7 @@ def stamp_of(path: str) -> str:
         if HINTS.stamp is not None and HINTS.stamp[0] == path:
             return HINTS.stamp[1]
         with naming(path):
-            return str(asked(path, lambda system, name: system.ukey(name)))
+            return str(asked(path, _stamp_in))
     try:
         status = os.stat(local)
     except OSError:
@@ -320,6 +320,14 @@ def stamp_of(path: str) -> str:
         with naming(path):
             raise
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+
+
+def _stamp_in(system: Any, name: str) -> str:
+    known = str(system.ukey(name))
+    if not is_web(system):
+        return known
+    facts = facts_of(system, name)  # fsspec's is a hash of the URL
+    return f"{known} {facts.size} {facts.etag.removeprefix('W/') or facts.written}"
 
 
 def check_unchanged(path: str, stamp: str) -> None:

@@ -18,12 +18,12 @@ from distinput.files.compression import as_compression
 from distinput.files.source import stamp_of
 from distinput.formats.csv import PlainRows, first_record
 from distinput.formats.row_schema import RowSchema
-from distinput.formats.text_records import MARK, Bytes, Head, TextPiece
+from distinput.formats.text_records import MARK, Bytes, Head, TextPiece, has_lone_return
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.lines import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
 from distinput.names.lazy import library
-from distinput.plan.check import normalized
+from distinput.plan.check import byte_string, normalized
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.spec import Spec, TensorSpec
 
@@ -38,6 +38,7 @@ csv = library("pyarrow.csv")
 
 
 _SPACE = b" \t\n\v\f\r"
+_MOST_DIGITS = 20  # of an integer of 64 bits, and one more
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _DECIMAL = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HEXADECIMAL_NUMBER = re.compile(rb"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?")
@@ -91,16 +92,33 @@ def _converted(field: bytes, dtype: np.dtype[Any]) -> Any:
         return field
     text = field.strip(_SPACE)
     if dtype.kind == "i":
-        if _INTEGER.fullmatch(text) and np.iinfo(dtype).min <= int(text) <= np.iinfo(dtype).max:
-            return dtype.type(int(text))
+        if (value := _whole(text, dtype)) is not None:
+            return dtype.type(value)
     elif _DECIMAL.fullmatch(text):
         return _nearest(text.decode(), dtype)
     elif _HEXADECIMAL_NUMBER.fullmatch(text):
-        return dtype.type(float.fromhex(text.decode()))
+        return _from_hexadecimal(text.decode(), dtype)
     elif special := _SPECIAL.fullmatch(text):
         name = "nan" if special[2][:1] in b"nN" else "inf"
         return dtype.type(special[1].decode() + name)
     raise FieldError
+
+
+def _whole(text: bytes, dtype: np.dtype[Any]) -> int | None:
+    """The whole number of a text; None if it is none of this type. Python reads only so many digits."""
+    if not _INTEGER.fullmatch(text) or len(text.lstrip(b"+-").lstrip(b"0")) > _MOST_DIGITS:
+        return None
+    value = int(text.lstrip(b"+-").lstrip(b"0") or b"0") * (-1 if text.startswith(b"-") else 1)
+    return value if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max else None
+
+
+def _from_hexadecimal(text: str, dtype: np.dtype[Any]) -> Any:
+    try:
+        value = float.fromhex(text)
+    except OverflowError:
+        value = float("-inf" if text.startswith("-") else "inf")
+    with np.errstate(over="ignore"):
+        return dtype.type(value)
 
 
 def _nearest(text: str, dtype: np.dtype[Any]) -> Any:
@@ -177,7 +195,6 @@ def record_values(
 
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64), STRING)
-_CSV_RECORDS_INTEGER = re.compile(rb"[+-]?[0-9]+\Z")
 _FLOAT = re.compile(
     rb"[+-]?([0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?|inf|infinity|nan)\Z", re.IGNORECASE
 )
@@ -230,7 +247,7 @@ def decode_csv(
     array = np.asarray(records, object)
     columns: list[list[Any]] = [[] for _ in defaults]
     for number, record in enumerate(array.reshape(-1).tolist()):
-        text = record.encode() if isinstance(record, str) else bytes(record)
+        text = byte_string("decode_csv", record)
         if not text:  # no field at all, while a comma stands between two empty ones
             raise InvalidArgumentError(f"decode_csv: Expect {len(defaults)} fields but have 0 in record {number}")
         fields = _fields(text, field_delim.encode(), number, quotes=use_quote_delim)
@@ -279,11 +296,10 @@ def _value(field: bytes, dtype: np.dtype[Any], place: int, number: int) -> Any:
     if dtype == STRING:
         return field
     bare = field.strip()
-    whole = dtype.kind == "i"
-    if (_CSV_RECORDS_INTEGER if whole else _FLOAT).match(bare):
-        value = int(bare) if whole else float(bare)
-        if not whole or np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-            return value
+    if dtype.kind != "i" and _FLOAT.match(bare):
+        return float(bare)
+    if dtype.kind == "i" and (value := _whole(bare, dtype)) is not None:
+        return value
     shown = field.decode(errors="replace")
     raise InvalidArgumentError(f"decode_csv: Field {place} in record {number} is not a valid {dtype}: {shown}")
 
@@ -524,8 +540,7 @@ class CsvTuples(TextTable):
         """The columns of records without empty fields, see `kernels.plain_csv`; None: they are not as plain as that."""
         if self.na_value or self.delimiter == '"':
             return None  # any text may count as empty
-        returns = np.flatnonzero(data == 13)
-        if len(returns) and (returns[-1] + 1 == len(data) or (data[returns + 1] != 10).any()):
+        if has_lone_return(data):
             return None  # one that ends a line alone
         try:
             whole = len(self._fields(data[: self.scan(data, 0, len(data), 1)[1]].tobytes()))

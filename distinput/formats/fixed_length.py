@@ -15,6 +15,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, read_spans, size_of
 from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
+from distinput.plan.check import integer, normalized
 from distinput.values.nest import LEAF
 
 _FRAGMENT_BYTES = 1 << 20
@@ -53,7 +54,8 @@ class FixedLengthRecords(SpanFormat):
     def __post_init__(self) -> None:
         as_compression(self.compression_type)
         for option, least in (("record_bytes", 1), ("header_bytes", 0), ("footer_bytes", 0)):
-            value = getattr(self, option)
+            value = integer("fixed_length", option, getattr(self, option))  # NumPy's small ones would overflow
+            normalized(self, option, value)
             if value < least:
                 raise InvalidArgumentError(f"fixed_length: {option} must be at least {least}, got {value}")
 

@@ -14,7 +14,7 @@ from distinput.formats.csv import Csv
 from distinput.formats.format import Portion, Position
 from distinput.formats.indexed import Indexed
 from distinput.formats.jsonl import JsonLines
-from distinput.formats.text_records import Bytes, Ints, TextPiece
+from distinput.formats.text_records import Bytes, Ints, TextPiece, has_lone_return
 from distinput.formats.text_table import BadRecordError, TextTable
 
 _FEW = 16
@@ -28,7 +28,8 @@ class _IndexedTextTable(Indexed, TextTable):
 
     @property
     def _options(self) -> str:
-        return str(self.dialect)
+        # Indices of 0.4.0 may be wrong where "\r" ends a record and quotes hold newlines; they are built again.
+        return str(self.dialect) if self.lines_are_records else f"{self.dialect} by records"
 
     def offsets(self, path: str) -> Iterator[Ints]:
         head = self.head(path)
@@ -44,7 +45,8 @@ class _IndexedTextTable(Indexed, TextTable):
     def _starts(self, data: Bytes, begin: int, end: int, count: int) -> Ints:
         """Where the records of data[begin:end] begin."""
         newlines = np.flatnonzero(data[begin:end] == 10)
-        if len(newlines) == count:  # no empty line, and none in quotes
+        # No empty line, and none in quotes: where records end otherwise, one in quotes may make up for that.
+        if len(newlines) == count and (self.lines_are_records or not has_lone_return(data[begin:end])):
             return begin + np.append(0, newlines[:-1] + 1) if count else newlines
         if count > _FEW:
             middle = self.scan(data, begin, sys.maxsize, count // 2)[1]

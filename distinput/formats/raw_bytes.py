@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.plan.check import byte_string
 from distinput.values.leaves import STRING, as_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -50,7 +51,7 @@ def decode_raw(
     if dtype == STRING:
         raise InvalidArgumentError("decode_raw: out_type must be a dtype of numbers, got string")
     strings = np.array(input_bytes, object)
-    items = [_bytes("decode_raw", item) for item in strings.reshape(-1).tolist()]
+    items = [byte_string("decode_raw", item) for item in strings.reshape(-1).tolist()]
     if fixed_length is not None:
         if fixed_length < 0 or fixed_length % dtype.itemsize:
             raise InvalidArgumentError(
@@ -174,16 +175,8 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
 def _each(op: str, given: Any, function: Callable[[bytes], bytes]) -> Any:
     """The results for a string, or for each of an array of them."""
     if isinstance(given, bytes | str):
-        return function(_bytes(op, given))
+        return function(byte_string(op, given))
     array = np.asarray(given, object)
     made = np.empty(array.shape, object)
-    made.reshape(-1)[:] = [function(_bytes(op, item)) for item in array.reshape(-1).tolist()]
+    made.reshape(-1)[:] = [function(byte_string(op, item)) for item in array.reshape(-1).tolist()]
     return made if made.shape else made[()]
-
-
-def _bytes(op: str, item: Any) -> bytes:
-    if isinstance(item, str):
-        return item.encode()
-    if not isinstance(item, bytes | bytearray | memoryview):
-        raise InvalidArgumentError(f"{op}: expected byte strings, got {item!r:.60}")
-    return bytes(item)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from distinput.errors import DistinputError, InvalidArgumentError
-from distinput.files.compression import CODECS, Compression, compression_of
+from distinput.files.compression import CODECS, Compression, compression_of, without_query
 from distinput.files.folder import without_notes
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, size_of
 from distinput.formats import FORMATS
@@ -244,8 +244,7 @@ def _is_there(path: str) -> bool:
 
 def _stem(path: str) -> str:
     """The name of a file without what may stand behind the suffix of its format."""
-    name = path.partition("::")[0].partition("?")[0] if "://" in path else path
-    name = name.lower().rpartition("/")[2]
+    name = without_query(path).lower().rpartition("/")[2]
     for suffix in (suffix for codec in CODECS.values() for suffix in codec.suffixes):
         if name.endswith(suffix) and suffix not in SUFFIXES["tar"]:
             name = name.removesuffix(suffix)

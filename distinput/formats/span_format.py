@@ -159,7 +159,7 @@ class SpanFormat(Format):
                 size = min(size, max(likely + 1, _BEYOND_BYTES))
             if until is not None:
                 left = until - source.offset
-                size = min(size, left if self.ends_exactly and left > 0 else max(left, _BEYOND_BYTES))
+                size = min(size, left if self.ends_exactly and left > 0 else max(left, _BEYOND_BYTES, len(kept)))
             if lent and 0 < len(kept) < need:  # the bytes after this record need no copy again
                 size = min(need - len(kept), likely)
             lent = source.lends and not (len(kept) or chunks.grouped)

@@ -59,7 +59,7 @@ def as_members(members: Any) -> Members:
         raise InvalidArgumentError(f"tar: members must be names, or a dict from names to extensions, got {members!r}")
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 and _are_names(*pair) for pair in pairs):
         raise InvalidArgumentError(f"tar: members must be names, or a dict from names to extensions, got {members!r}")
-    made = tuple([(name, tuple(map(str.lower, texts))) for name, texts in pairs])
+    made = tuple([(name, tuple(map(in_lower_case, texts))) for name, texts in pairs])
     for what, names in (
         ("member", [name for name, _ in made]),
         ("extension", [text for _, texts in made for text in texts]),
@@ -68,6 +68,15 @@ def as_members(members: Any) -> Members:
         if twice:
             raise InvalidArgumentError(f"tar: {what} {twice[0]!r} is named twice in members={members!r}")
     return made
+
+
+def in_lower_case(extension: str) -> str:
+    """An extension as the reader has it: letters of ASCII in lower case, all others as they are.
+
+    >>> in_lower_case("JPÉG")
+    'jpÉg'
+    """
+    return extension.encode(errors="surrogateescape").lower().decode(errors="surrogateescape")
 
 
 def _are_names(name: Any, extensions: Any) -> bool:

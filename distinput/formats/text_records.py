@@ -28,6 +28,16 @@ MARK = b"\xef\xbb\xbf"
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
+def has_lone_return(data: Bytes) -> bool:
+    r"""Whether there is a "\r" without "\n" behind it.
+
+    >>> has_lone_return(np.frombuffer(b"a\r\n", np.uint8)), has_lone_return(np.frombuffer(b"a\rb", np.uint8))
+    (False, True)
+    """
+    returns = np.flatnonzero(data == 13)
+    return len(returns) > 0 and bool(returns[-1] + 1 == len(data) or (data[returns + 1] != 10).any())
+
+
 @dataclass(frozen=True)
 class Head:
     """Where the records of a file begin, and the names of its columns.

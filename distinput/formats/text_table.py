@@ -379,7 +379,7 @@ class TextTable(TextRecords):
         """
         try:
             batch = self.parse(data, self.wanted, head)
-        except (pa.ArrowInvalid, UnicodeDecodeError, OverflowError) as error:
+        except (pa.ArrowInvalid, UnicodeDecodeError, OverflowError, RecursionError) as error:
             raise BadRecordError from error
         except pa.ArrowNotImplementedError as error:
             raise UnimplementedError(f"{self.name}: {error}; state another type in schema=") from error
@@ -399,7 +399,7 @@ class TextTable(TextRecords):
                 f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
                 f"put in the place of missing values with {error.cure.rpartition(' with ')[2]}{as_float}"
             )
-        except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError):
+        except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError, RecursionError):
             pass  # the record is looked at below
         column, reason = self.misfit(record, self.wanted, head)
         return InvalidArgumentError(f"{where}: {'' if column is None else f'column {column!r}: '}{reason}")

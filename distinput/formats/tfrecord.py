@@ -30,6 +30,7 @@ from distinput.kernels.checksums import (
     masked_crc32c_of_bytes,
     scan_records,
 )
+from distinput.plan.check import byte_string
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 
@@ -198,15 +199,18 @@ class TFRecordWriter:
         self._sink = Sink(as_path(path), compression, level)
 
     def write(self, record: bytes) -> None:
-        """Append a record.
+        """Append a record: bytes, text, or an array of uint8.
 
         Raises:
-          ValueError: the writer is closed.
+          ValueError: the writer is closed, or the record is nothing of this kind.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
         if self._sink.closed:
             self._sink.write(b"")  # says what became of the file
-        payload = record.encode() if isinstance(record, str) else bytes(record)
+        item: Any = record
+        if isinstance(item, np.ndarray):
+            item = item.tobytes() if item.dtype == np.uint8 else item[()] if not item.shape else item
+        payload = byte_string("TFRecordWriter", item)
         self._waiting.append(payload)
         self._waiting_bytes += HEADER + len(payload) + FOOTER
         if self._sizes is not None:

@@ -56,6 +56,19 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
     return number
 
 
+def byte_string(op: str, item: Any) -> bytes:
+    """Bytes, or text as UTF-8.
+
+    Raises:
+      InvalidArgumentError: it is neither.
+    """
+    if isinstance(item, str):
+        return item.encode()
+    if not isinstance(item, bytes | bytearray | memoryview):
+        raise InvalidArgumentError(f"{op}: expected byte strings, got {item!r:.60}")
+    return bytes(item)
+
+
 def normalized(node: Any, name: str, value: Any) -> None:
     """Set an argument of a frozen dataclass in the form in which it is kept; for `__init__` and `__post_init__` alone."""
     object.__setattr__(node, name, value)

@@ -13,7 +13,7 @@ from distinput.columns.block import MOST_ROWS, Block, balanced_slice, concat_blo
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.functions.chain import calling
-from distinput.plan.check import at_least
+from distinput.plan.check import at_least, normalized
 from distinput.run.run import note_element
 from distinput.values.spec import Spec
 from distinput.writers.manifest import WrittenFile
@@ -51,7 +51,7 @@ class Cut:
         if len(given) > 1:
             raise InvalidArgumentError(f"write: give one of {' and '.join(given)}, since each says where files end")
         for name, value in given.items():
-            at_least("write", name, value, 1)
+            normalized(self, name, at_least("write", name, value, 1))
 
     def rows(self, index: int, total: int) -> int | None:
         """Elements of file `index`; None: its bytes decide.

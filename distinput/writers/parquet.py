@@ -39,7 +39,7 @@ class ParquetWriter(Writer):
     def __init__(
         self, compression: str | None = "snappy", text: Any = False, row_group_size: int | None = None
     ) -> None:
-        normalized(self, "codec", (compression or "none").lower())
+        normalized(self, "codec", str(compression or "none").lower())
         normalized(self, "text", as_text(text))
         if row_group_size is not None:
             at_least("write", "row_group_size", row_group_size, 1)

@@ -17,7 +17,7 @@ from distinput.files.folder import join_path, make_folder, open_inside, remove_f
 from distinput.files.paths import UNFINISHED, FileLock, local_path
 from distinput.files.sink import Sink
 from distinput.formats.indexed import ENDING
-from distinput.plan.check import at_least
+from distinput.plan.check import at_least, integer, normalized
 from distinput.writers.manifest import Journal, WrittenFile, WrittenFiles, with_beside
 
 # ----------------------------------------------------------------------------
@@ -243,7 +243,8 @@ class WriteJob:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        at_least("write", "num_workers", self.num_workers, 1)
+        normalized(self, "num_workers", at_least("write", "num_workers", self.num_workers, 1))
+        normalized(self, "index", integer("write", "index", self.index))
         if not 0 <= self.index < self.num_workers:
             raise InvalidArgumentError(f"write: index must be from 0 to {self.num_workers - 1}, got {self.index}")
         if self.num_workers > 1 and not self.name:

@@ -11,6 +11,7 @@ import numpy as np
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
+from distinput.formats.tar import in_lower_case
 from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import CompressedWriter, ShardFile, refuse_nulls
@@ -42,7 +43,7 @@ class TarWriter(CompressedWriter):
     suffix: ClassVar[str] = ".tar"
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        members = [_KEY, *[str(key).lower() for key in spec.structure.keys if key not in (_KEY, _URL)]]
+        members = [_KEY, *[in_lower_case(str(key)) for key in spec.structure.keys if key not in (_KEY, _URL)]]
         return {"when_empty": members} | super().reading(spec)
 
     def check(self, spec: Spec) -> None:
@@ -60,7 +61,7 @@ class TarWriter(CompressedWriter):
             if not isinstance(key, str) or not key or "/" in key or key.startswith("."):
                 raise InvalidArgumentError(f"write: tar: {key!r} cannot be the suffix of a file name")
             _encoder(key, leaf)
-        lower = [key.lower() for key in keys if key not in (_KEY, _URL)]
+        lower = [in_lower_case(key) for key in keys if key not in (_KEY, _URL)]
         if len(set(lower)) < len(lower):
             raise InvalidArgumentError(
                 f"write: tar: extensions are read in lower case, so {sorted(keys)} has one of them twice; rename it"

@@ -4,6 +4,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -26,6 +27,8 @@ Dataset = di.data.Dataset
         ("csv", {"shards": 2, "shard_rows": 2}, ValueError, "give one of shards and shard_rows"),
         ("csv", {"prefix": "../a"}, ValueError, "prefix must be the start of a file name"),
         ("csv", {"prefix": ".a"}, ValueError, "prefix must be the start of a file name"),
+        ("csv", {"prefix": "a\udcff"}, ValueError, "prefix must be the start of a file name"),
+        ("parquet", {"compression": 5}, ValueError, "compression of Parquet files must be one of"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(
@@ -58,3 +61,13 @@ def test_a_file_where_a_folder_must_be_is_refused(tmp_path: Path, name: str) -> 
         ):
             write()
     assert (tmp_path / "a").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "given", [{"shards": 3}, {"shard_rows": 4}, {"shard_bytes": 1}, {"num_workers": 1, "index": 0, "job": "a"}]
+)
+def test_numbers_may_be_those_of_numpy(tmp_path: Path, given: dict[str, Any]) -> None:
+    of_numpy = {name: np.int64(value) if isinstance(value, int) else value for name, value in given.items()}
+    made = Dataset.range(10).write(tmp_path / "a", "csv", **of_numpy)
+    same = Dataset.range(10).write(tmp_path / "b", "csv", **given)
+    assert [(file.rows, file.bytes) for file in made.files] == [(file.rows, file.bytes) for file in same.files]

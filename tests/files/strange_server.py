@@ -14,10 +14,13 @@ class Answer:
 
     Attributes:
       method, path, number: of the request; the first one has number 0.
+      encodings: which it accepts.
     """
 
-    def __init__(self, method: str, path: str, wanted: str | None, number: int, content: bytes) -> None:
-        self.method, self.path, self.number = method, path, number
+    def __init__(
+        self, method: str, path: str, wanted: str | None, number: int, content: bytes, encodings: str = ""
+    ) -> None:
+        self.method, self.path, self.number, self.encodings = method, path, number, encodings
         first, last = 0, len(content) - 1
         if wanted is not None:
             a, _, b = wanted.removeprefix("bytes=").partition("-")
@@ -47,7 +50,8 @@ class StrangeServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                answer = Answer(self.command, self.path, self.headers.get("Range"), len(requests), content)
+                wanted, encodings = self.headers.get("Range"), self.headers.get("Accept-Encoding", "")
+                answer = Answer(self.command, self.path, wanted, len(requests), content, encodings)
                 requests.append(f"{self.command} {self.path}")
                 change(answer)
                 self.send_response(answer.status)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constructors take patterns and directories."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,25 @@ def test_a_local_directory_may_be_named_like_a_pattern(tmp_path: Path, name: str
     made = di.data.Dataset.range(3).write(folder, "parquet")
     assert named_files([folder]) == made.paths
     assert len(di.data.FileDataset(folder).to_list()) == 3
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a" / "closed").mkdir(parents=True)
+    (tmp_path / "a" / "1.txt").write_text("one\n")
+    (tmp_path / "a" / "closed" / "2.txt").write_text("two\n")
+
+    def refusing(call: Any) -> Any:
+        def listed(path: Any = ".") -> Any:
+            if str(path).endswith("closed"):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return call(path)
+
+        return listed
+
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir))
+    monkeypatch.setattr(os, "listdir", refusing(os.listdir))
+    for name in ("a", "a/", "a/**/*.txt"):
+        with pytest.raises(PermissionError, match="closed"):
+            di.data.TextLineDataset(f"{tmp_path}/{name}")
+    with pytest.raises(PermissionError, match="closed"):
+        di.data.ImageFolderDataset(tmp_path)

@@ -198,3 +198,17 @@ def test_a_folder_that_others_write_to_is_not_used(tmp_path: Path, monkeypatch: 
     with pytest.warns(RuntimeWarning, match="others could change what is read from there.*; it is not used"):
         assert module.local_cache() is None
     tmp_path.chmod(0o700)
+
+
+@pytest.mark.usefixtures("on")
+def test_a_file_system_with_words_of_its_own_has_versions_too(tmp_path: Path) -> None:
+    memory, path = fsspec.filesystem("memory"), f"memory://{tmp_path.name}/a.bin"
+    for content in (b"aabb", b"ccdd"):
+        memory.pipe_file(path, content)
+        assert di.data.FixedLengthRecordDataset(path, 2).take(2).to_list() == [content[:2], content[2:]]
+        assert di.data.TextLineDataset(path, index=str(tmp_path / "index"))[0] == content
+
+
+def test_the_limit_is_an_integer(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"cache_remote: max_bytes must be an integer, got 1000000000\.0"):
+        di.io.cache_remote(tmp_path, max_bytes=1e9)  # type: ignore[arg-type]

@@ -2,15 +2,19 @@
 """A manifest says later what the files were when it was written, and a damaged one is refused by its name."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow.parquet import write_table
 
+from distinput.columns.column import Strings
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files import manifest as module
 from distinput.files.manifest import FileTable, load_manifest, save_manifest
 
 KINDS = ["manifest.json", "manifest.parquet"]
@@ -128,3 +132,20 @@ def test_a_table_without_a_column_or_that_is_none_is_refused(tmp_path: Path) -> 
     path.write_bytes(b"PAR1 no table PAR1")
     with pytest.raises(DataLossError, match="not a distinput manifest, or damaged"):
         load_manifest(str(path))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_that_is_not_utf8_cannot_be_listed(folder: Path, kind: str) -> None:
+    (folder / os.fsdecode(b"\xff.bin")).write_bytes(b"x")
+    with pytest.raises(InvalidArgumentError, match=r"a manifest lists names in UTF-8, and this one is not"):
+        save_manifest(str(folder / kind), str(folder / "*.bin"))
+    assert not (folder / kind).exists()
+
+
+def test_versions_that_were_listed_as_a_hash_of_the_url_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = FileTable(Strings.of([b"https://h/a"]), np.array([1]), None, Strings.of([b"abc"]))
+    monkeypatch.setattr(module, "version_of", lambda _: "abc 1 tag")
+    table.check(0)
+    monkeypatch.setattr(module, "version_of", lambda _: "abd 1 tag")
+    with pytest.raises(DataLossError, match="has changed since the manifest was written"):
+        table.check(0)

@@ -234,3 +234,25 @@ def test_a_file_system_that_can_only_be_read_says_so() -> None:
         remove_file("web-of-others://nothing.txt")
     finally:
         di.io.unmount("web-of-others://")
+
+
+class Silent:
+    """A file whose `write` says nothing, as that of paramiko does."""
+
+    def __init__(self, path: str) -> None:
+        self.file, self.written = self, 0
+
+    def write(self, data: memoryview) -> None:
+        self.written += len(data)
+        assert self.written <= 3, "written again and again"
+
+    def flush(self) -> None: ...
+    def publish(self, *, durable: bool) -> None: ...
+    def discard(self) -> None: ...
+
+
+def test_files_that_do_not_say_how_much_they_wrote_have_written_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Upload", Silent)
+    with Sink("lake://a") as sink:
+        sink.write(b"abc")
+    assert sink.size == 3

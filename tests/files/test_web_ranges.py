@@ -2,16 +2,19 @@
 """What a web server sends is held to what it says, and an error of a server is not a missing file."""
 
 import functools
+import gzip
 import http.server
 import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, NotFoundError
 from distinput.files.retries import Retries
+from distinput.testing.range_server import RangeServer
 from tests.files.strange_server import Answer, StrangeServer
 
 pytestmark = pytest.mark.needs("aiohttp")
@@ -135,3 +138,38 @@ def test_an_index_beside_a_file_of_the_web_asks_for_a_folder(tmp_path: Path) -> 
             assert len(list(di.data.FileDataset(url, format="text", index=str(tmp_path / "indices")))) == 2
         finally:
             server.shutdown()
+
+
+def test_a_server_that_compresses_what_it_sends_is_asked_not_to() -> None:
+    content = b"".join(b"%d\n" % number for number in range(300_000))  # more than is asked for at first
+
+    def compressing(answer: Answer) -> None:
+        if "gzip" in answer.encodings:
+            answer.status, answer.body = 200, gzip.compress(content, 1)
+            answer.headers = {"Content-Encoding": "gzip", "Content-Length": str(len(answer.body))}
+
+    with StrangeServer(content, compressing) as server:
+        found = di.data.TextLineDataset(f"{server.url}/a.txt").to_list()
+        assert b"".join(line + b"\n" for line in found) == content
+
+
+def test_a_file_that_was_replaced_is_read_as_it_is_now(tmp_path: Path) -> None:
+    with RangeServer(tmp_path) as server:
+        for header in ("a,b", "b,a", "much_longer,c"):
+            (tmp_path / "a.csv").write_text(f"{header}\n1,2\n")
+            assert di.data.CsvDataset(f"{server.url}/a.csv").to_list() == [
+                dict(zip(header.split(","), (1, 2), strict=True))
+            ]
+        for count in (3, 5):
+            di.io.write_parquet(tmp_path / "a.parquet", {f"x{count}": np.arange(count)})
+            found = di.data.ParquetDataset(f"{server.url}/a.parquet").to_list()
+            assert found == [{f"x{count}": number} for number in range(count)]
+
+
+def test_an_index_of_a_file_that_was_replaced_is_built_again(tmp_path: Path) -> None:
+    (tmp_path / "served").mkdir()
+    with RangeServer(tmp_path / "served") as server:
+        for text in ("aaa\nb\n", "a\nbbb\nc\n"):
+            (tmp_path / "served" / "a.txt").write_text(text)
+            lines = di.data.TextLineDataset(f"{server.url}/a.txt", index=str(tmp_path / "indices"))
+            assert [lines[row].decode() for row in range(len(lines))] == text.split()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import gzip
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from distinput.data import (
     TFRecordDataset,
 )
 from distinput.errors import DataLossError
+from distinput.files.sink import Sink
 
 
 def tfrecords(path: str, compression: str = "") -> None:
@@ -60,3 +62,49 @@ def test_states_of_plain_files_are_as_before(tmp_path: Path) -> None:
 def test_a_compression_that_is_unknown_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.z").write_text("one\n")
     assert TextLineDataset(str(tmp_path / "a.z")).to_list() == [b"one"]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda names: names.shuffle(9),
+        lambda names: names.shard(1, 0),
+        lambda names: names.take(9).repeat(1),
+        lambda names: names.filter(lambda name: True),
+        lambda names: names.take(1).concatenate(names.skip(1)),
+    ],
+    ids=["shuffle", "shard", "take", "filter", "concatenate"],
+)
+@pytest.mark.parametrize("kind", MADE)
+def test_names_that_are_listed_are_known_in_any_order(kind: str, chosen: Any, tmp_path: Path) -> None:
+    make, content, want = MADE[kind]
+    for number in range(2):
+        (tmp_path / f"{number}.{kind}.gz").write_bytes(gzip.compress(content))
+    listed = di.data.Dataset.list_files(str(tmp_path / "*.gz"))  # shuffled, as it is unless somebody says otherwise
+    assert make(listed).to_list() == 2 * want
+    assert make(chosen(listed)).to_list() == 2 * want
+    assert make(chosen(listed), num_parallel_reads=2).to_list() == 2 * want
+
+
+def test_names_that_are_made_later_have_no_compression(tmp_path: Path) -> None:
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"one\n"))
+    names = di.data.Dataset.from_tensor_slices([str(tmp_path / "a.txt")]).map(lambda name: name + b".gz")
+    assert TextLineDataset(names).to_list() != [b"one"]
+    assert TextLineDataset(names, "AUTO").to_list() == [b"one"]
+
+
+def test_a_link_of_a_chain_has_the_suffix(tmp_path: Path) -> None:
+    folder = f"memory://{tmp_path.name}"
+    with Sink(f"{folder}/a.txt.gz", "GZIP") as sink:
+        sink.write(b"one\n")
+    assert TextLineDataset(f"simplecache::{folder}/a.txt.gz").to_list() == [b"one"]
+    assert FileDataset(f"simplecache::{folder}/a.txt.gz").to_list() == [b"one"]
+    inner = tmp_path / "a.zip"
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr("in.txt.gz", gzip.compress(b"two\n"))
+    assert TextLineDataset(f"zip://in.txt.gz::file://{inner}").to_list() == [b"two"]
+
+
+def test_a_local_name_has_no_query(tmp_path: Path) -> None:
+    (tmp_path / "a?b.txt.gz").write_bytes(gzip.compress(b"one\n"))
+    assert TextLineDataset(str(tmp_path / "a?b.txt.gz")).to_list() == [b"one"]

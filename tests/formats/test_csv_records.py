@@ -78,3 +78,22 @@ def test_a_record_that_does_not_fit_is_named(record: str, defaults: list[Any], s
 def test_arguments_are_checked(defaults: list[Any], how: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"decode_csv: {says}"):
         decode_csv("1,2", defaults, **how)
+
+
+@pytest.mark.parametrize("field", ["1" * 5000, "-" + "9" * 19, "9223372036854775808"])
+def test_an_integer_that_no_type_holds_is_refused(field: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="Field 0 in record 0 is not a valid int64"):
+        decode_csv([field], [np.int64(0)])
+
+
+def test_zeros_in_front_count_for_nothing() -> None:
+    zeros = "0" * 5000
+    assert [int(column[0]) for column in decode_csv([f"{zeros}7,-{zeros}8,{zeros}"], [0, 0, 5])] == [7, -8, 0]
+
+
+@pytest.mark.parametrize("record", [3, None, [1]])
+def test_a_record_is_bytes_or_text(record: object) -> None:
+    records = np.empty(1, object)
+    records[0] = record
+    with pytest.raises(InvalidArgumentError, match="decode_csv: expected byte strings"):
+        decode_csv(records, ["x"])

@@ -189,3 +189,14 @@ def test_fields_are_named(tmp_path: Path) -> None:
     b.write_text("z,y,x\n4,5,6\n", "utf-8")
     with pytest.raises(InvalidArgumentError, match=r"b\.csv: its header has the columns z, y, x"):
         di.data.CsvDataset(files, [0], header=True, select_cols=["x"]).to_list()
+
+
+def test_numbers_that_python_does_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("0x1p5000\n-0x1p5000\n0x1p200\n")
+    assert di.data.CsvDataset(str(path), [di.float32]).to_list() == [(np.inf,), (-np.inf,), (np.inf,)]
+    path.write_text(f"{'0' * 5000}7\n{'1' * 5000}\n")
+    rows = iter(di.data.CsvDataset(str(path), [di.int64]))
+    assert next(rows) == (7,)
+    with pytest.raises(InvalidArgumentError, match="line 2: Field 0 in record is not a valid int64"):
+        next(rows)

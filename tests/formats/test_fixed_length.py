@@ -3,6 +3,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,3 +114,13 @@ def test_a_position_behind_the_end_is_an_error(tmp_path: Path, compression: str 
 def test_arguments_are_checked(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         FixedLengthRecords(*arguments)
+
+
+def test_numbers_of_small_types_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"h" * 200 + bytes(1000))
+    format = FixedLengthRecords(np.uint8(100), header_bytes=np.uint8(200))  # type: ignore[arg-type]
+    assert [len(record) for record in records(format, str(path))] == 10 * [100]
+    assert format == FixedLengthRecords(100, header_bytes=200)
+    with pytest.raises(TypeError, match=r"fixed_length: record_bytes must be an integer, got 2\.0"):
+        FixedLengthRecords(2.0)  # type: ignore[arg-type]

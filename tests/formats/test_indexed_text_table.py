@@ -99,3 +99,27 @@ def test_datasets_take_an_index(tmp_path: Path) -> None:
     assert len(di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), index=str(tmp_path / "indices"))) == 2
     with pytest.raises(InvalidArgumentError, match="CsvDataset: index is for dicts"):
         di.data.CsvDataset(str(tmp_path / "a.csv"), [di.int32, "x"], index=True)
+
+
+LINES = st.lists(st.tuples(TEXT, st.sampled_from(["\n", "\r\n", "\r"])), max_size=20)
+
+
+@given(lines=LINES, data=st.data())
+def test_records_of_all_line_ends_are_where_the_index_says(lines: list[tuple[str, str]], data: st.DataObject) -> None:
+    text = "".join([f'"{value}",1{end}' for value, end in ((value.replace('"', ""), end) for value, end in lines)])
+    path, format = "memory://indexed/ends.csv", IndexedCsv({"t": str, "n": int}, header=False)
+    with Sink(path) as sink:
+        sink.write(text.encode())
+    want = records(Csv({"t": str, "n": int}, header=False), path)
+    assert [row["t"].decode() for row in want] == [value.replace('"', "") for value, _ in lines]
+    wanted = data.draw(st.lists(st.integers(0, len(want) - 1), max_size=9)) if want else []
+    found = [plain(element) for element in format.fetch(path, np.array(wanted, np.int64)).elements()]
+    assert found == [want[row] for row in wanted]
+
+
+def test_newlines_in_quotes_do_not_make_up_for_records_that_end_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b't,n\r"a\nb",1\r"c\nd",2\re,3\r')
+    table = di.data.CsvDataset(str(path), index=True)
+    assert [table[row]["t"] for row in range(3)] == [b"a\nb", b"c\nd", b"e"]
+    assert table.skip(1).to_list() == [{"t": b"c\nd", "n": 2}, {"t": b"e", "n": 3}]

@@ -201,3 +201,13 @@ def test_json_that_is_not_in_lines_says_how_to_write_it(tmp_path: Path, text: st
         DataLossError, match=rf"a.jsonl: line 1: expected an object on a line of its own, .*; {'.*'}{cure}"
     ):
         di.data.JsonLinesDataset(tmp_path / "a.jsonl").to_list()
+
+
+def test_what_is_nested_too_deeply_is_said_of_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    deep = 3000
+    path.write_text('{"a": 1.5}\n{"a": 12345678901234567, "z": ' + "[" * deep + "]" * deep + "}\n")
+    rows = iter(di.data.JsonLinesDataset(str(path), columns=["a"]))
+    assert next(rows) == {"a": 1.5}
+    with pytest.raises(InvalidArgumentError, match=r"a\.jsonl: line 2: objects and arrays are nested too deeply"):
+        next(rows)

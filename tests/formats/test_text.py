@@ -2,6 +2,7 @@
 import gzip
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.sink import Sink
+from distinput.files.source import FileStream
 from distinput.formats.text import TextLines
 from tests.formats.reading import check_positions, cut_short, flipped, records, records_until_error, small_pieces
 
@@ -152,3 +154,24 @@ def test_an_abandoned_reader_closes_its_file(tmp_path: Path) -> None:
     reader.close()  # type: ignore[attr-defined]  # it is a generator
     with pytest.raises(StopIteration):
         next(reader)
+
+
+def test_a_line_that_goes_on_behind_its_part_is_read_in_few_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * (4 << 20) + b"\nlast\n")
+    steps: list[int] = []
+    more = FileStream.more
+
+    def counted(self: FileStream, kept: Any, size: int) -> Any:
+        steps.append(size)
+        return more(self, kept, size)
+
+    monkeypatch.setattr(FileStream, "more", counted)
+    format = TextLines()
+    (part,) = [
+        len(line) for block, _ in format.read_fragment(format.part(str(path), 0, 1000)) for line in block.elements()
+    ]
+    assert part == 4 << 20
+    assert len(steps) < 20

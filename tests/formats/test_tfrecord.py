@@ -3,7 +3,9 @@ import gzip
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -185,3 +187,16 @@ def test_writing_where_no_folder_is(tmp_path: Path) -> None:
         TFRecordWriter(tmp_path / "no" / "a.tfr")
     with pytest.raises(InvalidArgumentError, match="Unsupported compression_type"):
         TFRecordWriter(tmp_path / "a.tfr", "BROTLI")
+
+
+@pytest.mark.parametrize("record", [np.array(b"abc"), np.array(b"abc", object), np.frombuffer(b"abc", np.uint8), "abc"])
+def test_what_holds_bytes_is_a_record(tmp_path: Path, record: Any) -> None:
+    path = write(str(tmp_path / "a"), [record])
+    assert records(TFRecords(), path) == [b"abc"]
+
+
+@pytest.mark.parametrize("record", [3, np.int64(3), [1, 2], np.array([1, 2]), np.array(["a"], object), None, 2.5])
+def test_what_is_no_bytes_is_no_record(tmp_path: Path, record: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="TFRecordWriter: expected byte strings, got "):
+        write(str(tmp_path / "a"), [record])
+    assert not list(tmp_path.iterdir())

@@ -80,3 +80,11 @@ def test_no_elements_are_read_as_such(tmp_path: Path, key: bool, counted: bool) 
     empty, full = (di.data.FileDataset(tmp_path / name) for name in "01")
     assert (empty.to_list(), len(full.to_list())) == ([], 1)
     assert empty.element_spec == full.element_spec
+
+
+def test_letters_that_are_not_ascii_stay_as_they_are(tmp_path: Path) -> None:
+    Dataset.from_tensor_slices({"TXT.É": [b"a", b"b"]}).write(str(tmp_path), "tar")
+    assert [sample["txt.É"] for sample in di.data.FileDataset(str(tmp_path))] == [b"a", b"b"]
+    (path,) = tmp_path.glob("*.tar")
+    assert [sample["txt.É"] for sample in di.data.WebDataset(str(path), ["txt.É"])] == [b"a", b"b"]
+    assert [sample["x"] for sample in di.data.WebDataset(str(path), {"x": "TXT.É"})] == [b"a", b"b"]

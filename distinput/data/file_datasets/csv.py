@@ -110,7 +110,7 @@ class CsvDataset(Dataset[Any]):
             "null_values": null_values,
             "index": index or None,
         }
-        of_tuples = {"select_cols": select_cols or None, "exclude_cols": exclude_cols or None}
+        of_tuples = {"select_cols": _as_columns(select_cols), "exclude_cols": _as_columns(exclude_cols)}
         given = [
             option
             for option, value in (of_tuples if record_defaults is None else of_dicts).items()
@@ -126,8 +126,8 @@ class CsvDataset(Dataset[Any]):
                 )
             )
         if record_defaults is None:
-            if na_value and null_values is None:
-                null_values = ["", na_value]
+            if na_value and not isinstance(null_values, str | bytes):  # which the format refuses
+                null_values = [*([""] if null_values is None else null_values), na_value]
             reader = format_named(
                 "csv",
                 index,
@@ -172,6 +172,13 @@ class CsvDataset(Dataset[Any]):
         )
 
 
+def _as_columns(given: Sequence[int | str] | None) -> Sequence[int | str] | None:
+    """Numbers or names of fields; None if there are none."""
+    if given is None:
+        return None
+    return [each.item() if isinstance(each, np.generic) else each for each in given] or None
+
+
 def as_defaults(record_defaults: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """The types of fields, and what an empty one becomes; None for one that must not be empty.
 
@@ -190,10 +197,10 @@ def _as_default(number: int, given: Any) -> tuple[str, Any]:
     if isinstance(given, np.dtype | type) or hasattr(given, "as_numpy_dtype"):
         return np.dtype(getattr(given, "as_numpy_dtype", given)).name, None
     value = np.asarray(given)
-    if not isinstance(given, np.ndarray | np.generic) and value.dtype.kind in "if":
-        value = value.astype(
-            np.float32 if value.dtype.kind == "f" else np.int32
-        )  # as TensorFlow takes Python's numbers
+    if value.dtype.kind in "if" and not isinstance(given, np.ndarray | np.generic):
+        # As TensorFlow takes Python's numbers.
+        small = value.astype(np.float32 if value.dtype.kind == "f" else np.int32)
+        value = small if small.dtype.kind == "f" or (small == value).all() else value.astype(np.int64)
     if value.ndim > 1 or value.size > 1:
         raise InvalidArgumentError(
             f"CsvDataset: record_defaults must have a dtype or a single value for each field, field {number} has {given!r}"
@@ -202,6 +209,8 @@ def _as_default(number: int, given: Any) -> tuple[str, Any]:
     if not value.size:
         return "object" if text else value.dtype.name, None
     found = value.reshape(-1)[0]
-    if text:
-        return "object", found.encode() if isinstance(found, str) else bytes(found)
-    return value.dtype.name, found.item()
+    if not text:
+        return value.dtype.name, found.item()
+    if not isinstance(found, bytes | str):
+        raise InvalidArgumentError(f"CsvDataset: a default must be a number or text, field {number} has {given!r:.80}")
+    return "object", found.encode() if isinstance(found, str) else found

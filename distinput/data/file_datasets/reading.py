@@ -15,7 +15,7 @@ import numpy as np
 from distinput import ops
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
-from distinput.files.compression import CODECS, compression_of
+from distinput.files.compression import codec_of_suffix
 from distinput.files.folder import named_files
 from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths
@@ -24,19 +24,18 @@ from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
 from distinput.names.words import meant
+from distinput.ops.concatenate import Concatenate
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out, paths_of
 from distinput.ops.slices import Slices, from_tensor_slices
-from distinput.plan.node import Node
+from distinput.plan.families import SameElements
+from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
 from distinput.writers.manifest import read_written
 
 # ----------------------------------------------------------------------------
 # The compression of files for which none is stated: the one that the suffixes of their names stand for.
 # ----------------------------------------------------------------------------
-
-
-_SUFFIXES = tuple([suffix for codec in CODECS.values() for suffix in codec.suffixes])
 
 
 def decompressing(format: Format, paths: Iterable[str]) -> Format:
@@ -54,9 +53,7 @@ def decompressing(format: Format, paths: Iterable[str]) -> Format:
     """
     if getattr(format, "compression_type", "") is not None:
         return format
-    found = {
-        compression_of("AUTO", path) if path.lower().partition("?")[0].endswith(_SUFFIXES) else "" for path in paths
-    }
+    found = set(map(codec_of_suffix, paths))
     if found <= {""}:
         return format
     return replace(format, compression_type=found.pop() if len(found) == 1 else "AUTO")  # type: ignore[type-var]
@@ -122,10 +119,11 @@ def reading(
     """
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
     table = names.table if isinstance(names, FileNames) else None
-    if isinstance(names, Slices):  # others may be of any number, and their names made only as they are read
-        paths = list(paths_of(names))
+    paths = _known(names)
+    if paths is not None:
         file_format = decompressing(file_format, paths)
-        if file_format.has_columns or partitioning != "hive":
+        chosen = any(step.thins for step in walk(names))  # of others the folders may name other columns
+        if not chosen and (file_format.has_columns or partitioning != "hive"):
             file_format = partitioned(file_format, paths, partitioning)
     if type(file_format).held is not Format.held:
         later: Any = LaterFormat(file_format, partial(paths_of, names))
@@ -164,6 +162,14 @@ def _named(
     if storage_options is not None or filesystem is not None:
         names, storage = stored(names, storage_options, filesystem)
     return _slices(named_files(names, chosen), storage)
+
+
+def _known(names: Node) -> list[str] | None:
+    """The paths in the lists that names are taken from, in whatever order; None if some are made only as they are read."""
+    steps = list(walk(names))
+    if not all(isinstance(step, Slices | SameElements | Concatenate) for step in steps):
+        return None  # they may be of any number
+    return [path for step in steps if isinstance(step, Slices) for path in paths_of(step)]
 
 
 def _names(filenames: Any) -> Node:

@@ -13,9 +13,10 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.decoders.image import decode_image
 from distinput.decoders.members import MemberDecoder
-from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.errors import DistinputError, InvalidArgumentError, NoMatchError
+from distinput.files.folder import all_names_below, join_path, unlisted
 from distinput.files.mounts import stored
-from distinput.files.paths import as_paths, list_matching, local_path
+from distinput.files.paths import as_paths, local_path
 from distinput.files.source import naming, open_binary
 from distinput.formats import format_named
 from distinput.formats.tar import COMPLETE, KEY, URL, as_members
@@ -86,9 +87,14 @@ class ImageFolderDataset(Dataset[Any]):
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        (root,), storage = stored(as_paths(directory), storage_options, filesystem)
+        roots, storage = stored(as_paths(directory), storage_options, filesystem)
+        if len(roots) != 1:
+            raise InvalidArgumentError(f"ImageFolderDataset: directory must be one folder, got {len(roots)}")
+        root = roots[0]
         if channels not in (0, 1, 3, 4):
             raise InvalidArgumentError(f"ImageFolderDataset: channels must be 0, 1, 3 or 4, got {channels}")
+        if class_names is not None and len(set(class_names)) < len(class_names):
+            raise InvalidArgumentError(f"ImageFolderDataset: class_names has a name twice, got {list(class_names)}")
         found = _images((local_path(root) or root).rstrip("/") or root)
         names = tuple(sorted(found)) if class_names is None else tuple(class_names)
         empty = [each for each in names if each not in found]
@@ -130,11 +136,14 @@ def _files(root: str) -> list[str]:
     """The paths of all files below a folder."""
     local = local_path(root)
     if local is None:
-        return list_matching(f"{root}/**")
+        paths = [join_path(root, name) for name in all_names_below(root)]
+        if not paths:
+            raise NoMatchError(f"{root}: this directory has no files")
+        return paths
     with naming(root):
         os.stat(local)
     paths = []
-    for folder, below, names in os.walk(local, followlinks=True):
+    for folder, below, names in os.walk(local, onerror=unlisted, followlinks=True):
         below[:] = [name for name in below if not _leads_back(folder, name)]
         paths += [f"{folder}/{name}" for name in names]
     return paths

@@ -2,6 +2,7 @@
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -98,3 +99,20 @@ def test_a_state_goes_on_with_the_rest(folder: Path) -> None:
     next(iterator)
     rest = made.restore(iterator.state())
     assert np.array_equal(firsts(rest), firsts(iterator))
+
+
+def test_a_remote_folder_is_no_pattern(tmp_path: Path) -> None:
+    files = {f"/{tmp_path.name}[1]/cat/a.png": b"cat", f"/{tmp_path.name}[1]/cat/b.png/c.png": b"deep"}
+    fsspec.filesystem("memory").pipe({**files, f"/{tmp_path.name}1/dog/1.png": b"dog"})
+    images = di.data.ImageFolderDataset(f"memory://{tmp_path.name}[1]", decode=False)
+    assert images.class_names == ("cat",)
+    assert [image for image, _ in images] == [b"cat", b"deep"]
+    with pytest.raises(NotFoundError, match="this directory has no files"):
+        di.data.ImageFolderDataset(f"memory://{tmp_path.name}2")
+
+
+def test_one_folder_and_no_class_twice(folder: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="directory must be one folder, got 2"):
+        di.data.ImageFolderDataset([folder / "a", folder / "b"])
+    with pytest.raises(InvalidArgumentError, match="class_names has a name twice"):
+        di.data.ImageFolderDataset(folder, class_names=["a", "a"])
