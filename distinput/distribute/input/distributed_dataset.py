@@ -392,6 +392,7 @@ class DistributedIterator(Closing):
         self.close()
         self._steps, self._given_out, self._ended, self._ready = other._steps, other._given_out, other._ended, _NONE
         self._source, self._restored, self._compared, self._skip = other._source, True, other._compared, ()
+        self._records = other._records
         self._closed = False
 
     def get_state(self) -> bytes:

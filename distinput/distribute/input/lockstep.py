@@ -143,14 +143,14 @@ class Lockstep:
         state = self._waiting[-1].state if self._waiting else self.state
         for _ in range(self._block):
             parts: list[Any] = []
-            error = None
+            rows, error = 0, None
             if not self._failed:
                 try:
                     parts, state = self._draw()
+                    rows = 0 if self._rows_of is None else self._rows_of(parts)
                 except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
-                    error, parts, self._failed = failure, [], True
+                    error, parts, rows, self._failed = failure, [], 0, True
             self._waiting.append(Drawn(parts, state, error))
-            rows = 0 if self._rows_of is None else self._rows_of(parts)
             facts += (len(parts), rows, int(error is not None), *self._size_facts(parts, rows))
         if callable(self._about):
             self._about = self._about()
