@@ -324,3 +324,23 @@ def test_elements_without_rows_are_refused_on_all_workers() -> None:
     for found in on_workers([1, 1], body, timeout=20):
         assert isinstance(found, InvalidArgumentError)
         assert "at least one dimension to be cut" in str(found)
+
+
+def test_a_state_after_an_error_of_the_input_is_before_it() -> None:
+    def poisoned(x: int) -> int:
+        if x == 3:
+            raise ValueError("poison")
+        return x
+
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = di.data.Dataset.range(8).filter(lambda x: x >= 0).map(poisoned).batch(2)
+        iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        next(iterator)
+        with pytest.raises(ValueError, match="poison"):
+            next(iterator)
+        before = iterator.state()
+        assert next(iterator, "no more") == "no more"
+        assert iterator.state() == before
+        return before["ended"], before["step"]
+
+    assert on_workers([1, 1], body, timeout=20) == [(False, 1)] * 2

@@ -53,8 +53,9 @@ class ArrayOps(Protocol):
         """The dtype with a name."""
 
     def wide(self, dtype: Any) -> Any:
-        """The dtype in which values are added for a mean: of more bits for integers, which would wrap around, and for floats of
-        fewer than 32 bits, which can hold neither large sums nor large counts; any other dtype itself.
+        """The dtype in which values are added for a mean: a wider one for integers and small floats, any other itself.
+
+        Integers would wrap around, and floats of fewer than 32 bits can hold neither large sums nor large counts.
         """
 
     def sum(self, array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
@@ -513,7 +514,7 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
             else "make them float32 with astype first"
         )
         raise InvalidArgumentError(
-            f"reduce: deterministic=True needs integers or NumPy's floats, got {arrays[0].dtype}; {cure}"
+            f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; {cure}"
         )
     axes = [() if axis is None else check_axis(axis, array.ndim) for array in arrays]
     counts = [1 if axis is None else _count(array, of) for array, of in zip(arrays, axes, strict=True)]

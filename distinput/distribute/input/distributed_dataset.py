@@ -333,7 +333,8 @@ class DistributedIterator(Closing):
                 self._tell(error)
                 raise
             if step is END:
-                self._ended = True
+                self._ended = not self._steps.failed  # else the state stays before the step that failed
+                self._closed = self._closed or self._steps.failed
                 return False
             if left_out:
                 self._given_out += 1

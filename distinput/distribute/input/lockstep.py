@@ -89,6 +89,8 @@ class Lockstep:
         self._block = 0
         self._failed = False
         self._ended = False
+        self.failed = False
+        """True if no more steps come because an input failed, or the workers read other elements."""
         self._about: Callable[[], str] | str = about
         self.rows = 0
         """The number of rows of all workers together in the last step that `next` returned."""
@@ -113,10 +115,12 @@ class Lockstep:
             drawn = self._waiting.popleft()
             have, rows, failed, total, squares = [facts.popleft() for _ in range(_FACTS)]
             if failed:
+                self.failed = True
                 self._end()
                 self._raise(drawn.error)
             # All s_i are equal exactly if size * sum(s_i ** 2) is sum(s_i) ** 2.
             if self._alike and self._control.size * squares != total * total:
+                self.failed = True
                 self._end()
                 self._raise_apart(drawn.parts)
             if not have:

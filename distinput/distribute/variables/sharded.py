@@ -171,8 +171,8 @@ class ShardedVariable(Variable):
         depth = indices.shape[-1] if several and indices.ndim else 0
         if several and not 0 < depth <= len(self._shape):
             raise InvalidArgumentError(
-                f"{kind}: the last axis of indices must be from 1 to {len(self._shape)}, the number of axes of the variable, got "
-                f"shape {list(indices.shape)}"
+                f"{kind}: the last axis of indices must be from 1 to {len(self._shape)}, the number of axes of the variable, "
+                f"got shape {list(indices.shape)}"
             )
         places = tuple(indices.shape[: indices.ndim - several])
         if updates.shape and tuple(updates.shape[: len(places)]) != places:
