@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ClusterSpec`: the tasks of a cluster and their addresses."""
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -159,8 +160,8 @@ def _index(job: str, index: Any) -> int:
     # The keys of JSON are strings: TF_CONFIG writes a task index as {"1": "b:2"}.
     if isinstance(index, str) and index.isascii() and index.isdigit():
         index = int(index)
-    if isinstance(index, bool) or not isinstance(index, int):
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
         raise TypeError(f"ClusterSpec: a task index in job {job!r} must be an integer, got {index!r}")
     if index < 0:
         raise ValueError(f"ClusterSpec: a task index in job {job!r} must be at least 0, got {index}")
-    return index
+    return operator.index(index)

@@ -178,6 +178,7 @@ class PreemptionWatcher:
         peers = getattr(getattr(strategy, "_replicas", None), "peers", None) or only_peers()
         self._peers: Peers | None = peers if peers is not None and peers.size > 1 else None
         self._messages: dict[int, str] = {}
+        self._announced = False
         if self._peers is not None:
             threading.Thread(target=_watch, args=(ref(self),), name="distinput-preemption", daemon=True).start()
 
@@ -221,9 +222,10 @@ class PreemptionWatcher:
     def _look(self) -> None:
         """Tell the others of a notice, and look for theirs."""
         assert self._peers is not None
-        if self._notice.when is not None and self._peers.rank not in self._messages:
+        if self._notice.when is not None and not self._announced:
             self._messages[self._peers.rank] = self._told_by(self._peers.rank)
             self._peers.group.announce(self._told_by(self._peers.rank))
+            self._announced = True
         self._messages.update(self._peers.group.announced())
 
 

@@ -68,3 +68,26 @@ def test_an_exact_sum_of_what_is_neither_float_nor_integer_is_refused() -> None:
 
 def test_the_first_value_is_that_of_replica_0() -> None:
     assert LocalReducer().first([np.ones(2), np.zeros(2)], call="write").tolist() == [1.0, 1.0]
+
+
+def test_a_mean_of_small_floats_counts_beyond_what_they_hold() -> None:
+    threes = [np.full(40_000, 3, np.float16)] * 2  # whose sum float16 cannot hold either
+    made = LocalReducer().reduce(ReduceOp.MEAN, threes, 0)
+    assert (made, made.dtype) == (3, np.float16)
+    assert LocalReducer().reduce(ReduceOp.MEAN, [part[:, None] for part in threes], 0).tolist() == [3]
+    assert LocalReducer().reduce(ReduceOp.MEAN, [np.float16(60_000)] * 2, None) == np.float16(60_000)
+
+
+@pytest.mark.parametrize("op", list(ReduceOp))
+@pytest.mark.parametrize("axis", [None, 0])
+def test_another_byte_order_makes_no_difference(op: ReduceOp, axis: Any) -> None:
+    parts = [np.arange(3, dtype=np.float32), np.arange(3, 6, dtype=np.float32)]
+    made = LocalReducer().reduce(op, [parts[0].astype(">f4"), parts[1]], axis)
+    np.testing.assert_array_equal(made, LocalReducer().reduce(op, parts, axis))
+    assert made.dtype == np.float32
+
+
+def test_texts_of_any_width_are_gathered() -> None:
+    assert LocalReducer().gather([np.array(["a"]), np.array(["bcd"])], 0).tolist() == ["a", "bcd"]
+    with pytest.raises(InvalidArgumentError, match="same dtype"):
+        LocalReducer().gather([np.array(["a"]), np.array([b"b"])], 0)

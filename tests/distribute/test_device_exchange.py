@@ -157,3 +157,17 @@ def test_nothing_passes_between_host_and_devices(backend: str, monkeypatch: pyte
     framework_of(backend)
     body = counted_arithmetic(backend, monkeypatch)
     assert on_workers(REPLICAS, body, 30.0, backend) == [([], [])] * len(REPLICAS)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_worker_without_data_gathers_with_the_others(backend: str) -> None:
+    framework_of(backend)
+
+    def body(strategy: Any, worker: int) -> list[list[int]]:
+        data = di.data.Dataset.range(2 if worker else 4).map(np.int32)
+        steps = strategy.distribute_datasets_from_function(lambda _: data)
+        return [
+            [int(x) for x in strategy.gather(strategy.run(lambda x: x[None], args=(step,)), axis=0)] for step in steps
+        ]
+
+    assert on_workers([1, 1], body, 30.0, backend) == [[[0, 0], [1, 1], [2], [3]]] * 2

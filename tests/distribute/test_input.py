@@ -343,3 +343,23 @@ def test_parts_are_put_on_the_devices(fetch: bool) -> None:
     (step,) = dealt(strategy, ListDataset(batches(1, 2)), experimental_fetch_to_device=fetch)
     parts = [value if fetch else (i, True, value.tolist()) for i, value in enumerate(step.values)]
     assert parts == [(0, True, [0]), (1, True, [1, 2])]
+
+
+def test_a_placeholder_of_an_unknown_shape_does_not_count() -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    scalars = Dataset.from_generator(lambda: iter((10.0, 20.0, 30.0)), output_signature=TensorSpec(None, "float32"))
+    steps = list(strategy.distribute_datasets_from_function(lambda _: scalars))
+    assert [float(strategy.reduce("MEAN", step, axis=None)) for step in steps] == [15, 30]
+
+
+def test_a_mask_leaves_out_what_was_made_of_a_placeholder() -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    steps = iter(strategy.distribute_datasets_from_function(lambda _: Dataset.from_tensor_slices([3, 5, 7])))
+    steps.get_next_as_optional()
+    step = steps.get_next_as_optional().get_value()
+    value = strategy.run(lambda x: np.full(2, float(x)), args=(step,))
+    mask = strategy.run(lambda x: np.array([True, False]), args=(step,))
+    assert strategy.reduce("MEAN", value, axis=0, mask=mask) == 7
+    assert strategy.gather(value, axis=0, mask=mask).tolist() == [7]
+    with pytest.raises(TypeError, match=r"mask must be one vector of booleans for each of 2 replicas, got 1"):
+        strategy.reduce("MEAN", value, axis=0, mask=np.array([True, False]))

@@ -80,3 +80,22 @@ def test_an_update_is_cross_replica_context_for_one_copy() -> None:
         assert modes.stack[-1].copy == 3
         assert not in_replica_of(ONE)
     assert Mode(ONE, None).copy is None
+
+
+def test_one_scope_of_several_threads_is_left_by_each() -> None:
+    scope = Scope(ONE)
+    there, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with scope:
+            there.set()
+            leave.wait(20)
+            assert get_strategy() is ONE
+
+    thread = threading.Thread(target=other)
+    with scope:
+        thread.start()
+        there.wait(20)
+    assert not modes.stack
+    leave.set()
+    thread.join(20)

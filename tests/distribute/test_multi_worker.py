@@ -300,3 +300,47 @@ def test_workers_with_counted_files_of_their_own_know_their_steps_and_do_not_spe
     assert sorted(x[0] for step in steps for part in step for x in part) == [
         16 * i + k for i, n in enumerate(counts) for k in range(n)
     ]
+
+
+def test_means_of_bfloat16_have_their_dtype() -> None:
+    bfloat16 = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+
+    def body(strategy: Any, worker: int) -> list[Any]:
+        small, large = (np.full(n, 1.5 + worker, bfloat16) for n in (3, 40_000))
+        found = [strategy.reduce("MEAN", di.distribute.PerReplica([small]), axis=0)]
+        found.append(strategy.reduce("MEAN", di.distribute.PerReplica([large]), axis=None)[0])
+        return [(float(each), each.dtype == bfloat16) for each in found]
+
+    assert on_workers([1, 1], body, timeout=20) == [[(2.0, True)] * 2] * 2
+
+
+def test_elements_without_rows_are_refused_on_all_workers() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        scalars = di.data.Dataset.from_generator(
+            lambda: iter((1.0, 2.0)), output_signature=di.TensorSpec(None, "float32")
+        )
+        return list(strategy.experimental_distribute_dataset(scalars))
+
+    for found in on_workers([1, 1], body, timeout=20):
+        assert isinstance(found, InvalidArgumentError)
+        assert "at least one dimension to be cut" in str(found)
+
+
+def test_a_state_after_an_error_of_the_input_is_before_it() -> None:
+    def poisoned(x: int) -> int:
+        if x == 3:
+            raise ValueError("poison")
+        return x
+
+    def body(strategy: Any, worker: int) -> Any:
+        dataset = di.data.Dataset.range(8).filter(lambda x: x >= 0).map(poisoned).batch(2)
+        iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        next(iterator)
+        with pytest.raises(ValueError, match="poison"):
+            next(iterator)
+        before = iterator.state()
+        assert next(iterator, "no more") == "no more"
+        assert iterator.state() == before
+        return before["ended"], before["step"]
+
+    assert on_workers([1, 1], body, timeout=20) == [(False, 1)] * 2

@@ -126,3 +126,43 @@ def test_files_and_rows_are_divided_among_workers() -> None:
             mine = di.data.experimental.auto_shard_dataset(cut, 2, worker, 2)
             seen += [row.tolist() for row in mine.unbatch()]
         assert sorted(seen) == sorted(ROWS.to_list())
+
+
+def placeholder_of_one_row() -> tuple[Any, Any]:
+    """A strategy, and ragged tensors of a last step in which replica 1 had a placeholder."""
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    steps = iter(strategy.distribute_datasets_from_function(lambda _: di.data.Dataset.from_tensor_slices([3, 5, 7])))
+    steps.get_next_as_optional()
+    step = steps.get_next_as_optional().get_value()
+    return strategy, strategy.run(lambda x: di.RaggedTensor.from_list([[float(x)] * (3 if x else 4)]), args=(step,))
+
+
+def test_what_was_made_of_a_placeholder_does_not_count() -> None:
+    strategy, value = placeholder_of_one_row()
+    assert strategy.gather(value, axis=0).to_list() == [[7.0, 7.0, 7.0]]
+    assert strategy.reduce("MEAN", value, axis=(0, 1)) == 7
+    assert strategy.reduce("MEAN", value, axis=0).tolist() == [7.0, 7.0, 7.0]
+    assert strategy.reduce("SUM", value, axis=1).tolist() == [21.0]
+
+
+def test_a_mistake_of_one_worker_fails_that_call_on_all_and_no_other() -> None:
+    def body(strategy: Any, worker: int) -> list[str]:
+        good = di.RaggedTensor.from_list([[1.0]])
+        ragged = di.distribute.PerReplica([good, di.RaggedTensor.from_list([[1]], "int64") if worker else good])
+        slices = di.IndexedSlices([[1.0]], [0], None if worker else [3, 1])
+        sliced = di.distribute.PerReplica([slices, di.IndexedSlices([[1.0, 2.0]], [0], [3, 2]) if worker else slices])
+        said = []
+        for call in (
+            lambda: strategy.gather(ragged, axis=0),
+            lambda: strategy.reduce("SUM", ragged, axis=0),
+            lambda: strategy.reduce("SUM", sliced, axis=None),
+            lambda: strategy.reduce("SUM", sliced, axis=0),
+        ):
+            with pytest.raises(ValueError, match=r"one kind|same dtype and shape|dense_shape") as caught:
+                call()
+            said.append(str(caught.value).removeprefix("on worker 1 of 2: "))
+            assert strategy.reduce("SUM", di.distribute.PerReplica([1.0, 2.0]), axis=None) == 6
+        return said
+
+    zero, one = on_workers([2, 2], body, timeout=20)
+    assert zero == one

@@ -39,6 +39,7 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
+from distinput.values.leaves import dtype_code
 
 # ----------------------------------------------------------------------------
 # Reductions and concatenations over the replicas of several workers.
@@ -299,13 +300,25 @@ class WorkersReducer(LocalReducer):
     ) -> Any:
         """The values of all replicas, one after the other; see `LocalReducer.gather`."""
         there = parts if present is None else tuple(compress(parts, present))
-        if self.arrays is not None and self._library(there) is not None:
+        if self.arrays is not None and self._library(parts) is not None:  # also where this worker has no data
             if (exchange := self._exchange) is not None:
                 return exchange.gather(self._described(f"{call}, axis={axis}", name, parts, exchange.kind), there, axis)
             made = self.gather(self.on_host(parts), axis, present=present, call=call, name=name)
             return self._devices.put(made, 0, owned=True)
         description = self._described(f"{call}, axis={axis}", name, parts)
         return gather_parts(self._peers.everywhere(description, there), axis)
+
+    def prepared(self, make: Callable[[], Any], *, call: str, name: str = "") -> Any:
+        """What `make` makes here, unless it raises on some worker; see `LocalReducer.prepared`."""
+        made: Any = None
+
+        def tell() -> tuple[Any, Sequence[Any]]:
+            nonlocal made
+            made = make()
+            return None, []
+
+        self._peers.exchange(CallDescription(call, name), tell)
+        return made
 
     def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
         """The value of replica 0 of worker 0; see `LocalReducer.first`."""
@@ -324,7 +337,7 @@ class WorkersReducer(LocalReducer):
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
             sums, counts, dtype = row_sums(op, parts, axis)
-            return {"counts": list(compress(counts, there)), "dtype": dtype.str}, list(compress(sums, there))
+            return {"counts": list(compress(counts, there)), "dtype": dtype_code(dtype)}, list(compress(sums, there))
 
         found = self._peers.exchange(description, local)
         dtype = _dtype_of([note for note, _ in found])
@@ -343,7 +356,7 @@ class WorkersReducer(LocalReducer):
             check_numbers(arrays, op)
             wide = NUMPY.wide(arrays[0].dtype) if op is ReduceOp.MEAN else arrays[0].dtype
             total = np.asarray(reduce_parts(ReduceOp.SUM, [array.astype(wide, copy=False) for array in arrays]))
-            return {"dtype": arrays[0].dtype.str, "shape": list(total.shape), "count": len(arrays)}, []
+            return {"dtype": dtype_code(arrays[0].dtype), "shape": list(total.shape), "count": len(arrays)}, []
 
         found = self._peers.exchange(description, local)
         large = [note for note, _ in found if note is not None]
@@ -351,7 +364,7 @@ class WorkersReducer(LocalReducer):
             return reduce_parts(op, [array for _, arrays in found for array in arrays])
         for worker, (note, arrays) in enumerate(found):
             shape = list(arrays[0].shape) if arrays else (note or large[0])["shape"]
-            code = arrays[0].dtype.str if arrays else (note or large[0])["dtype"]
+            code = dtype_code(arrays[0].dtype) if arrays else (note or large[0])["dtype"]
             if (code, shape) != (large[0]["dtype"], large[0]["shape"]):
                 first = next(other for other, (note, _) in enumerate(found) if note is not None)
                 raise InvalidArgumentError(
@@ -377,7 +390,8 @@ class WorkersReducer(LocalReducer):
             sums, counts, dtype = exact_rows(op, parts, axis)
             sums, counts = list(compress(sums, there)), list(compress(counts, there))
             special = [part.special is not None for part in sums]
-            note = {"counts": counts, "dtype": dtype.str, "first": [part.first for part in sums], "special": special}
+            first = [part.first for part in sums]
+            note = {"counts": counts, "dtype": dtype_code(dtype), "first": first, "special": special}
             arrays = [part.digits for part in sums] + [part.special for part in sums if part.special is not None]
             return note, arrays
 
@@ -404,7 +418,7 @@ def _integers(op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[boo
         values, counts = check_numbers(parts, op), [1] * len(parts)
     else:
         values, counts, _ = row_sums(op, parts, axis)
-    note = {"counts": list(compress(counts, there)), "dtype": np.asarray(parts[0]).dtype.str}
+    note = {"counts": list(compress(counts, there)), "dtype": dtype_code(np.asarray(parts[0]).dtype)}
     return note, list(compress(values, there))
 
 

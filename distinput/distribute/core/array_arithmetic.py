@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from math import prod
+from math import inf, nextafter, prod
 from operator import itemgetter
 from typing import Any, ClassVar, Protocol
 
@@ -53,7 +53,10 @@ class ArrayOps(Protocol):
         """The dtype with a name."""
 
     def wide(self, dtype: Any) -> Any:
-        """The dtype in which integers are added for a mean, so that they do not wrap around; any other dtype itself."""
+        """The dtype in which values are added for a mean: a wider one for integers and small floats, any other itself.
+
+        Integers would wrap around, and floats of fewer than 32 bits can hold neither large sums nor large counts.
+        """
 
     def sum(self, array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
         """The sum over axes in a dtype, on the device of the array; with no axes a copy."""
@@ -104,9 +107,14 @@ class NumpyArrays:
 
     library: ClassVar[str] = "numpy"
     """See `ArrayOps.library`."""
-    array = staticmethod(np.asarray)
     value = staticmethod(itemgetter(()))
     name = staticmethod(str)
+
+    @staticmethod
+    def array(value: Any) -> Any:
+        """See `ArrayOps.array`; in the byte order of this machine, since NumPy adds in no other."""
+        array = np.asarray(value)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
     @staticmethod
     def kind(dtype: Any) -> str:
@@ -126,7 +134,9 @@ class NumpyArrays:
 
     @staticmethod
     def wide(dtype: Any) -> Any:
-        """64 bits for integers."""
+        """64 bits for integers, 32 for small floats."""
+        if dtype.itemsize < _FLOAT32.itemsize and NumpyArrays.kind(dtype) == "f":
+            return _FLOAT32
         return {"i": _INT64, "u": _UINT64}.get(dtype.kind, dtype)
 
     @staticmethod
@@ -186,7 +196,7 @@ class NumpyArrays:
     to_host = staticmethod(np.asarray)
 
 
-_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_INT64, _UINT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float32)
 
 NUMPY = NumpyArrays()
 """The arrays of the host."""
@@ -269,7 +279,7 @@ class Bands:
     Args:
       first: the number of the lowest band; band k holds multiples of 2 ** (BITS * k).
       digits: [bands, ...], the sum of each band.
-      special: the ordinary sum, if a term was infinite or NaN; None if all were finite.
+      special: [...], the sum of the terms that are infinite or NaN, 0 where all are finite; None if all of them are.
     """
 
     first: int
@@ -286,12 +296,14 @@ def bands_of(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
     """
     rest = array.astype(np.float64)
     shape = tuple([n for axis, n in enumerate(array.shape) if axis not in axes])
-    if not np.isfinite(rest).all():
+    finite, special = np.isfinite(rest), None
+    if not finite.all():
         with np.errstate(invalid="ignore"):
-            return Bands(0, np.zeros((0, *shape), np.int64), np.asarray(rest.sum(axis=axes)))
+            special = np.asarray(np.where(finite, 0.0, rest).sum(axis=axes))
+        rest = np.where(finite, rest, 0.0)
     top = float(np.abs(rest).max(initial=0.0))
     if top == 0:
-        return Bands(0, np.zeros((0, *shape), np.int64))
+        return Bands(0, np.zeros((0, *shape), np.int64), special)
     band = int(np.frexp(top)[1]) // BITS
     digits: list[Ints] = []
     while rest.any():
@@ -300,7 +312,7 @@ def bands_of(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
         rest = rest - np.ldexp(whole, BITS * band)
         digits.append(np.asarray(whole.astype(np.int64).sum(axis=axes)))
         band -= 1
-    return Bands(band + 1, np.stack(digits[::-1]))
+    return Bands(band + 1, np.stack(digits[::-1]), special)
 
 
 def joined(parts: Iterable[Bands]) -> Bands:
@@ -329,23 +341,31 @@ def rounded(total: Bands, divisor: int, dtype: np.dtype[Any]) -> Any:
     shape = total.digits.shape[1:]
     if divisor == 0:
         return np.full(shape, np.nan, dtype)[()]
+    out = np.zeros(shape)
+    if len(total.digits):
+        columns = total.digits.reshape(len(total.digits), -1).T.tolist()
+        narrow = dtype.itemsize < 8
+        out = np.array([_value(column, total.first, divisor, narrow) for column in columns]).reshape(shape)
     if total.special is not None:
-        return (total.special / divisor).astype(dtype)[()]
-    if not len(total.digits):
-        return np.zeros(shape, dtype)[()]
-    columns = total.digits.reshape(len(total.digits), -1).T.tolist()
-    out = np.array([_value(column, total.first, divisor) for column in columns], np.float64)
-    return out.reshape(shape).astype(dtype)[()]
+        out = np.where(total.special == 0, out, total.special / divisor)
+    with np.errstate(over="ignore"):
+        return out.astype(dtype)[()]
 
 
-def _value(digits: list[int], first: int, divisor: int) -> float:
+def _value(digits: list[int], first: int, divisor: int, narrow: bool) -> float:
+    """The number, rounded once; if it is rounded again to fewer digits, so that this gives what rounding once would."""
     number = sum(digit << (BITS * i) for i, digit in enumerate(digits))
     shift = BITS * first
     exact = Fraction(number << shift, divisor) if shift >= 0 else Fraction(number, divisor << -shift)
     try:
-        return float(exact)
+        made = float(exact)
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
+    if not narrow or Fraction(made) == exact:
+        return made
+    # Of the two floats beside the number the one whose last digit is odd: no float of fewer digits, nor the middle of two.
+    other = nextafter(made, inf if exact > made else -inf)
+    return made if np.float64(made).view(np.int64) & 1 else other
 
 
 # ---- Sums, means and concatenations of the parts of replicas
@@ -488,8 +508,13 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
     arrays = [_numbers(part, op, NUMPY) for part in parts]
     _check_dtypes(arrays, NUMPY)
     if arrays[0].dtype.kind != "f":
+        cure = (
+            "reduce .real and .imag one by one"
+            if arrays[0].dtype.kind == "c"
+            else "make them float32 with astype first"
+        )
         raise InvalidArgumentError(
-            f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; reduce .real and .imag one by one"
+            f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; {cure}"
         )
     axes = [() if axis is None else check_axis(axis, array.ndim) for array in arrays]
     counts = [1 if axis is None else _count(array, of) for array, of in zip(arrays, axes, strict=True)]
@@ -587,7 +612,8 @@ def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int
                     f"gather: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
                     f"replica 0 and {list(array.shape)} on replica {i}"
                 )
-        _check_dtype(array.dtype, first.dtype, i, ops, "gather")
+        if {getattr(one.dtype, "kind", None) for one in (array, first)} not in ({"S"}, {"U"}):  # text of any width
+            _check_dtype(array.dtype, first.dtype, i, ops, "gather")
     return int(where)
 
 

@@ -146,8 +146,15 @@ class Scope(Generic[S]):
         return strategy
 
     def __exit__(self, *_: object) -> None:
-        if self._entered:
-            modes.stack.remove(self._entered.pop())
+        _leave(self._entered)
+
+
+def _leave(entered: list[Mode]) -> None:
+    """Leave the mode that this thread entered last, of those that were entered on any thread; none for the default one."""
+    mode = next((mode for mode in reversed(modes.stack) if mode in entered), None)
+    if mode is not None:
+        entered.remove(mode)
+        modes.stack.remove(mode)
 
 
 # ----------------------------------------------------------------------------
@@ -268,7 +275,7 @@ class ReplicaContext:
         return self
 
     def __exit__(self, *_: object) -> None:
-        modes.stack.remove(self._entered.pop())
+        _leave(self._entered)
 
     def __repr__(self) -> str:
         return f"ReplicaContext(replica {self._id} of {self.num_replicas_in_sync})"

@@ -133,6 +133,16 @@ class LocalReducer:
             return gather_parts(there, axis)
         return ops.move(gather_parts(there, axis, ops), self._devices.devices[0])
 
+    def prepared(self, make: Callable[[], Any], *, call: str, name: str = "") -> Any:
+        """What `make` makes of this process's values; if it raises, it raises on all workers.
+
+        Args:
+          make: makes it without the other workers.
+          call: as in `reduce`.
+          name: as in `reduce`.
+        """
+        return make()
+
     def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
         """The value of replica 0, of worker 0 if there are several, as an array."""
         return parts[0] if self._library(parts[:1]) is not None else np.asarray(parts[0])
@@ -245,9 +255,13 @@ def reduce_slices(
     Source: `tf.distribute.Strategy.reduce` of `tf.IndexedSlices`.
     """
     if axis is not None or not all(isinstance(part, IndexedSlices) for part in parts):
-        dense = [part.to_dense() if isinstance(part, IndexedSlices) else part for part in parts]
-        return reducer.reduce(op, dense, axis, present=present, call=call, name=name)
-    _check_rows(parts, call)
+
+        def dense() -> list[Any]:
+            return [part.to_dense() if isinstance(part, IndexedSlices) else part for part in parts]
+
+        arrays = reducer.prepared(dense, call=f"{call} as arrays", name=name)
+        return reducer.reduce(op, arrays, axis, present=present, call=call, name=name)
+    reducer.prepared(lambda: _check_rows(parts, call), call=f"{call} as slices", name=name)
 
     def joined(arrays: list[Any], what: str) -> Any:
         return reducer.gather(arrays, 0, present=present, call=f"{call}, {what}", name=name)
@@ -294,25 +308,45 @@ def refuse_gather(call: str) -> NoReturn:
 # ---- `reduce` and `gather` of ragged tensors: of their values and row lengths, which are arrays
 
 
-def gather_ragged(reducer: LocalReducer, parts: Sequence[Any], axis: Any, *, call: str, name: str) -> RaggedTensor:
+def gather_ragged(
+    reducer: LocalReducer,
+    parts: Sequence[Any],
+    axis: Any,
+    *,
+    present: Sequence[bool] | None = None,
+    call: str,
+    name: str,
+) -> RaggedTensor:
     """The rows of all replicas, one after the other.
 
     Raises:
       InvalidArgumentError: another axis than 0; parts differ in dtype, in what is ragged, or in the shape of a value.
     """
-    first = _alike(parts, call)
-    if not isinstance(axis, int | np.integer) or int(axis) not in (0, -first.ndim):
-        raise InvalidArgumentError(f"{call}: ragged tensors are gathered along axis 0, their rows, got axis {axis}")
+
+    def checked() -> None:
+        first = _alike(parts, call)
+        if not isinstance(axis, int | np.integer) or int(axis) not in (0, -first.ndim):
+            raise InvalidArgumentError(f"{call}: ragged tensors are gathered along axis 0, their rows, got axis {axis}")
+
+    reducer.prepared(checked, call=f"{call} of ragged tensors", name=name)
     levels = zip(*[_lengths(part) for part in parts], strict=True)
-    lengths = [reducer.gather(each, 0, call=f"{call}, row lengths", name=name) for each in levels]
-    made = reducer.gather([part.flat_values for part in parts], 0, call=call, name=name)
+    lengths = [reducer.gather(each, 0, present=present, call=f"{call}, row lengths", name=name) for each in levels]
+    made = reducer.gather([part.flat_values for part in parts], 0, present=present, call=call, name=name)
     for each in reversed(lengths):
         made = RaggedTensor(made, splits_of(each))
     return made  # type: ignore[no-any-return]
 
 
 def reduce_ragged(
-    reducer: LocalReducer, op: ReduceOp, parts: Sequence[Any], axis: Any, *, deterministic: bool, call: str, name: str
+    reducer: LocalReducer,
+    op: ReduceOp,
+    parts: Sequence[Any],
+    axis: Any,
+    *,
+    deterministic: bool,
+    present: Sequence[bool] | None = None,
+    call: str,
+    name: str,
 ) -> Any:
     """The sum or mean over some axes and over all replicas; the mean divides by the true number of values.
 
@@ -325,38 +359,47 @@ def reduce_ragged(
 
     Source: `tf.reduce_sum` and `tf.reduce_mean` of ragged tensors.
     """
-    first = _alike(parts, call)
-    if first.dtype.kind not in "iufc":
-        raise InvalidArgumentError(f"{call}: {op.name} needs numbers, got a ragged tensor of {first.dtype}")
-    if axis is None:
-        raise InvalidArgumentError(
-            f"{call}: ragged tensors of several replicas have no sum element by element, since their rows differ in length; "
-            "give axis=0 for the rows, or a tuple with the ragged axes, such as axis=(0, 1), for all values"
-        )
-    axes, rank = check_axis(axis, first.ndim), first.ragged_rank
-    if set(range(rank + 1)) <= set(axes):
-        inner = tuple([axis - rank for axis in axes if axis >= rank])
-        flat = [part.flat_values for part in parts]
-        return reducer.reduce(op, flat, inner, deterministic=deterministic, call=call, name=name)
-    if deterministic and first.dtype.kind not in "iu":
-        raise InvalidArgumentError(
-            f"{call}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
-        )
-    wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
-    sums, counts = [sums_over(part, axes, wide) for part in parts], [counts_over(part, axes) for part in parts]
-    if any(isinstance(part, RaggedTensor) for part in sums):
-        raise InvalidArgumentError(
-            f"{call}: over axis {axis} the rows of ragged tensors stay ragged, and those of replicas have no sum; add a ragged "
-            "axis or axis 0"
-        )
+
+    def local() -> tuple[RaggedTensor, tuple[int, ...], list[Any], list[Any] | None]:
+        """The first part, the axes, and the sums and counts of rows; or all values, if no ragged axis is left."""
+        first = _alike(parts, call)
+        if first.dtype.kind not in "iufc":
+            raise InvalidArgumentError(f"{call}: {op.name} needs numbers, got a ragged tensor of {first.dtype}")
+        if axis is None:
+            raise InvalidArgumentError(
+                f"{call}: ragged tensors of several replicas have no sum element by element, since their rows differ in "
+                "length; give axis=0 for the rows, or a tuple with the ragged axes, such as axis=(0, 1), for all values"
+            )
+        axes, rank = check_axis(axis, first.ndim), first.ragged_rank
+        if set(range(rank + 1)) <= set(axes):
+            inner = tuple([axis - rank for axis in axes if axis >= rank])
+            return first, inner, [part.flat_values for part in parts], None
+        if deterministic and first.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"{call}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
+            )
+        wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
+        sums, counts = [sums_over(part, axes, wide) for part in parts], [counts_over(part, axes) for part in parts]
+        if any(isinstance(part, RaggedTensor) for part in sums):
+            raise InvalidArgumentError(
+                f"{call}: over axis {axis} the rows of ragged tensors stay ragged, and those of replicas have no sum; add a "
+                "ragged axis or axis 0"
+            )
+        return first, axes, sums, counts
+
+    first, axes, sums, counts = reducer.prepared(local, call=f"{call} of ragged tensors", name=name)
+    if counts is None:
+        return reducer.reduce(op, sums, axes, deterministic=deterministic, present=present, call=call, name=name)
     if 0 in axes:
-        longest = reducer.gather([np.array([len(part)]) for part in sums], 0, call=f"{call}, longest row", name=name)
+        lengths = [np.array([len(part)]) for part in sums]
+        longest = reducer.gather(lengths, 0, present=present, call=f"{call}, longest row", name=name)
         width = int(longest.max())
         sums, counts = [_wider(part, width) for part in sums], [_wider(part, width) for part in counts]
-    total = reducer.reduce(ReduceOp.SUM, sums, None, call=call, name=name)
+    total = reducer.reduce(ReduceOp.SUM, sums, None, present=present, call=call, name=name)
     if op is ReduceOp.SUM:
         return total
-    return mean_of_rows(total, reducer.reduce(ReduceOp.SUM, counts, None, call=call, name=name), first.dtype)
+    rows = reducer.reduce(ReduceOp.SUM, counts, None, present=present, call=call, name=name)
+    return mean_of_rows(total, rows, first.dtype)
 
 
 def _alike(parts: Sequence[Any], call: str) -> RaggedTensor:
@@ -388,7 +431,7 @@ def _lengths(part: RaggedTensor) -> list[Any]:
 
 def _wider(array: Any, width: int) -> Any:
     out = np.zeros((width, *array.shape[1:]), array.dtype)
-    out[: len(array)] = array
+    out[: len(array)] = array[:width]  # that of a placeholder, which does not count, may have more
     return out
 
 
@@ -424,7 +467,7 @@ def reduce_nest(
             return reduce_slices(reducer, op, parts, axis, present=present, call=call, name=name)
         if any(map(is_ragged, parts)):
             return reduce_ragged(
-                reducer, op, parts, axis, deterministic=deterministic, call=call.rstrip(":"), name=name
+                reducer, op, parts, axis, deterministic=deterministic, present=present, call=call.rstrip(":"), name=name
             )
         return reducer.reduce(op, parts, axis, deterministic=deterministic, present=present, call=call, name=name)
 
@@ -463,9 +506,10 @@ def gather_nest(reducer: LocalReducer, replicas: Replicas, value: Any, axis: Any
             refuse_gather(call)
         if not several and not (replicas.wraps and replicas.count == 1):
             return leaf
+        present = present_in(leaf) if several else None
         if any(map(is_ragged, parts)):
-            return gather_ragged(reducer, parts, axis, call=call, name=name)
-        return reducer.gather(parts, axis, present=present_in(leaf) if several else None, call=call, name=name)
+            return gather_ragged(reducer, parts, axis, present=present, call=call, name=name)
+        return reducer.gather(parts, axis, present=present, call=call, name=name)
 
     structure, leaves = replica_leaves(value)
     refuse_sparse_values("gather", structure)

@@ -469,7 +469,12 @@ def only_masked(what: str, value: Any, mask: Any, ops: ArrayOps | None = None) -
 
     def leaf(part: Any) -> Any:
         if isinstance(part, DistributedValues):
-            return PerReplica([rows(x, m) for x, m in zip(part.values, masks, strict=True)])
+            if len(part.values) != len(masks):
+                raise TypeError(
+                    f"{what}: mask must be one vector of booleans for each of {len(part.values)} replicas, got {len(masks)}"
+                )
+            kept = [rows(x, m) for x, m in zip(part.values, masks, strict=True)]
+            return PartialPerReplica(kept, part.present) if isinstance(part, PartialPerReplica) else PerReplica(kept)
         return rows(part, masks[0])
 
     return leaf(value) if isinstance(value, DistributedValues) else map_leaves(leaf, value, lists=True)

@@ -268,7 +268,7 @@ def chosen_devices(
     ((('CPU:0', 'CPU:1'), 'threads'), (('JAX:1',), 'jax'))
     """
     alone = framework_of(devices) is not None or (isinstance(devices, str) and devices)
-    if isinstance(devices, int):
+    if hasattr(devices, "__index__"):
         names = [f"CPU:{number}" for number in range(devices)]
         raise TypeError(f"devices: expected a name for each replica, such as {names or ['CPU:0']}, got {devices}")
     given = [devices] if alone else list(devices or ())

@@ -132,6 +132,8 @@ class JaxArrays:
 
     def wide(self, dtype: Any) -> Any:
         """64 bits for integers; where JAX has none, its float, which loses digits but does not wrap around."""
+        if self.kind(dtype) == "f" and dtype.itemsize < _FLOAT32.itemsize:
+            return _FLOAT32
         if self.kind(dtype) not in "iu":
             return dtype
         if not jax.config.jax_enable_x64:

@@ -142,8 +142,10 @@ class TorchArrays:
         return getattr(torch, name)
 
     def wide(self, dtype: Any) -> Any:
-        """64 bits for integers."""
+        """64 bits for integers, 32 for small floats."""
         kind = self.kind(dtype)
+        if kind == "f" and dtype.itemsize < torch.float32.itemsize:
+            return torch.float32
         return torch.int64 if kind == "i" else torch.uint64 if kind == "u" else dtype
 
     @staticmethod

@@ -294,10 +294,14 @@ class _Stream:
         return True
 
     def _tidy(self, number: int) -> None:
-        """Remove old keys: every worker has started this operation, so it has read all before it."""
+        """Remove old keys: every worker has started this operation, so it has read those long before it.
+
+        Agreements are started ahead, so a worker may still have to read the last ones; calls are not, and they alone have
+        large values.
+        """
         while self._kept and self._kept[0] < number:
             self._store.remove(self._key(self._rank, self._kept.pop(0)))
-        while self._removed < number // _BLOCK:
+        while self._removed < number // _BLOCK - 1:
             self._store.remove(f"{self._prefix}/{self._rank}/{self._removed}")
             self._removed += 1
 

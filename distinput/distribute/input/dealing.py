@@ -96,10 +96,22 @@ def mark_of(iterator: Any) -> Any:
     return None if mark is None else mark()
 
 
+_NO_ROWS = (
+    "distribute: All components must have at least one dimension to be cut for the replicas; batch the dataset first"
+)
+
+
 def rows_in(structure: Structure, parts: list[Any]) -> int:
-    """The total number of rows of elements; `END` counts as none."""
+    """The total number of rows of elements; `END` counts as none.
+
+    Raises:
+      InvalidArgumentError: an element without an axis of rows.
+    """
     nests = structure.folded
-    return sum([shape_of(nests.flatten(part)[0])[0] for part in parts if part is not END])
+    shapes = [shape_of(nests.flatten(part)[0]) for part in parts if part is not END]
+    if not all(shapes):
+        raise InvalidArgumentError(_NO_ROWS)
+    return sum([shape[0] for shape in shapes])
 
 
 # ---- How elements are dealt
@@ -192,10 +204,7 @@ class Cutter:
         leaves = self._structure.folded.flatten(batch)
         shapes = [shape_of(leaf) for leaf in leaves]
         if not all(shapes):
-            raise InvalidArgumentError(
-                "distribute: All components must have at least one dimension to be cut for the replicas; batch the "
-                "dataset first"
-            )
+            raise InvalidArgumentError(_NO_ROWS)
         if (self._balanced or self._rows is not None) and len({shape[0] for shape in shapes}) > 1:
             raise InvalidArgumentError(
                 f"distribute: all components of a global batch must have as many rows, got "
@@ -383,11 +392,18 @@ class StepBuilder:
         spec = self._spec
         leaves = [
             PartialPerReplica(value.values, present)
-            if isinstance(value, PerReplica) and isinstance(leaf, TensorSpec) and leaf.shape == ()
+            if isinstance(value, PerReplica) and _stands_for_scalar(leaf, value, present)
             else value
             for value, leaf in zip(spec.structure.flatten(step), spec.leaves, strict=True)
         ]
         return spec.structure.build(leaves)
+
+
+def _stands_for_scalar(leaf: LeafSpec, value: PerReplica, present: Sequence[bool]) -> bool:
+    """Whether a placeholder of this leaf is a zero, which looks like data; of an unknown shape, as it was made."""
+    if not isinstance(leaf, TensorSpec):
+        return False
+    return leaf.shape == () if leaf.shape is not None else not shape_of(value.values[present.index(False)])
 
 
 # ----------------------------------------------------------------------------

@@ -183,6 +183,11 @@ class StepsAhead:
         return False
 
     @property
+    def failed(self) -> bool:
+        """See `Steps.failed`."""
+        return self._steps.failed
+
+    @property
     def seen(self) -> SeenShapes:
         """The shapes of the leaves of the last element delivered."""
         return self._steps.seen if self._after is None else self._after.seen

@@ -333,7 +333,8 @@ class DistributedIterator(Closing):
                 self._tell(error)
                 raise
             if step is END:
-                self._ended = True
+                self._ended = not self._steps.failed  # else the state stays before the step that failed
+                self._closed = self._closed or self._steps.failed
                 return False
             if left_out:
                 self._given_out += 1
@@ -392,6 +393,7 @@ class DistributedIterator(Closing):
         self.close()
         self._steps, self._given_out, self._ended, self._ready = other._steps, other._given_out, other._ended, _NONE
         self._source, self._restored, self._compared, self._skip = other._source, True, other._compared, ()
+        self._records = other._records
         self._closed = False
 
     def get_state(self) -> bytes:

@@ -89,6 +89,8 @@ class Lockstep:
         self._block = 0
         self._failed = False
         self._ended = False
+        self.failed = False
+        """True if no more steps come because an input failed, or the workers read other elements."""
         self._about: Callable[[], str] | str = about
         self.rows = 0
         """The number of rows of all workers together in the last step that `next` returned."""
@@ -113,10 +115,12 @@ class Lockstep:
             drawn = self._waiting.popleft()
             have, rows, failed, total, squares = [facts.popleft() for _ in range(_FACTS)]
             if failed:
+                self.failed = True
                 self._end()
                 self._raise(drawn.error)
             # All s_i are equal exactly if size * sum(s_i ** 2) is sum(s_i) ** 2.
             if self._alike and self._control.size * squares != total * total:
+                self.failed = True
                 self._end()
                 self._raise_apart(drawn.parts)
             if not have:
@@ -143,14 +147,14 @@ class Lockstep:
         state = self._waiting[-1].state if self._waiting else self.state
         for _ in range(self._block):
             parts: list[Any] = []
-            error = None
+            rows, error = 0, None
             if not self._failed:
                 try:
                     parts, state = self._draw()
+                    rows = 0 if self._rows_of is None else self._rows_of(parts)
                 except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
-                    error, parts, self._failed = failure, [], True
+                    error, parts, rows, self._failed = failure, [], 0, True
             self._waiting.append(Drawn(parts, state, error))
-            rows = 0 if self._rows_of is None else self._rows_of(parts)
             facts += (len(parts), rows, int(error is not None), *self._size_facts(parts, rows))
         if callable(self._about):
             self._about = self._about()

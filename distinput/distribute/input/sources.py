@@ -126,6 +126,10 @@ class Steps(Protocol):
         """The shapes that a state saves."""
 
     @property
+    def failed(self) -> bool:
+        """True if an error that all workers raised has ended the iteration before its end."""
+
+    @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
 
@@ -333,6 +337,10 @@ class CutSteps:
         return self._seen if self._build is None else self._build.seen
 
     @property
+    def failed(self) -> bool:
+        return self._lockstep is not None and self._lockstep.failed
+
+    @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
         return (self._iterator.epoch, self._iterator.seeds) if self._terms.alike else (None, None)
 
@@ -533,6 +541,10 @@ class DealtSteps:
     @property
     def seen(self) -> SeenShapes:
         return self._build.seen
+
+    @property
+    def failed(self) -> bool:
+        return self._lockstep is not None and self._lockstep.failed
 
     @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:

@@ -479,8 +479,12 @@ class Client(Closing):
         outcome: Future[Reply] = Future()
 
         def run() -> None:
-            found = self._outcome(request, timeout_in_ms)
-            outcome.set_result(found if output_specs is None else _arranged(method_name, found, output_specs))
+            try:
+                found = self._outcome(request, timeout_in_ms)
+                found = found if output_specs is None else _arranged(method_name, found, output_specs)
+            except BaseException as error:  # noqa: BLE001 - whoever waits for the outcome must get one
+                found = code_of(error), f"{type(error).__name__}: {error}", None
+            outcome.set_result(found)
 
         threading.Thread(target=run, name="distinput-rpc-call", daemon=True).start()
         return StatusOrResult(outcome)
@@ -582,6 +586,11 @@ class Client(Closing):
         except (AuthenticationError, EOFError, AssertionError) as error:
             self._drop(connection)
             raise UnavailableError(f"{self!r}: the server has another key; give both the same") from error
+        except OSError as error:
+            self._drop(connection)
+            if isinstance(error, DistinputError):
+                raise
+            raise UnavailableError(f"{self!r}: the server is gone ({type(error).__name__})") from error
         except BaseException:
             self._drop(connection)
             raise

@@ -77,7 +77,9 @@ class Shared:
     @property
     def key(self) -> Any:
         """What tells programs apart."""
-        return "shared", self.value.shape, self.value.dtype.str, bool(getattr(self.value, "weak_type", False))
+        dtype = self.value.dtype  # that of small floats of packages has the text of bytes
+        weak = bool(getattr(self.value, "weak_type", False))
+        return "shared", self.value.shape, dtype.str, dtype.name, weak
 
     def select(self, replica: int, device: Any) -> Any:
         """The argument as a replica that is not compiled gets it."""
@@ -121,7 +123,7 @@ class Split:
 
     def key_of(self, shape: tuple[int, ...]) -> Any:
         """What tells programs apart, for parts of this shape."""
-        return "split", shape, self.dtype.str
+        return "split", shape, self.dtype.str, self.dtype.name
 
     def select(self, replica: int, device: Any) -> Any:
         """The argument as a replica that is not compiled gets it."""
@@ -374,7 +376,9 @@ class JaxStore:
             for other in range(self.copies):
                 self._part(other)
             device = self._mesh.devices[self._mesh.local[copy], 0]
-            placed = [self._placed(arg, device) for arg in args]
+            # The rows of a scatter stay on the host until it has checked them.
+            place = unshared if kind.startswith("scatter") else partial(self._placed, device=device)
+            placed = [place(arg) for arg in args]
             with jax.default_device(device):
                 made = jnp.asarray(UPDATES[kind](self._parts[copy], *placed), self.dtype)
             self._parts[copy] = jax.device_put(made, device)

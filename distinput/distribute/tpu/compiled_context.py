@@ -318,15 +318,24 @@ def reduce_traced(op: ReduceOp, value: Any, axis: Any, what: str) -> Any:
     if axis is not None:
         axes = check_axis(axis, own.ndim)
         items = int(np.prod([own.shape[a] for a in axes]))
-    whole = jnp.issubdtype(own.dtype, jnp.integer)
-    if op is ReduceOp.MEAN and whole:
-        own = own.astype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
+    within, dtype = dtypes_of(op, own.dtype)
+    own = own.astype(within)
     if axis is not None:
         own = own.sum(axes, dtype=own.dtype)
     total = jax.lax.psum(own, REPLICA)
     if op is ReduceOp.SUM:
         return total
-    return total / jnp.asarray(items * jax.lax.axis_size(REPLICA), total.dtype)
+    return (total / jnp.asarray(items * jax.lax.axis_size(REPLICA), within)).astype(dtype)
+
+
+def dtypes_of(op: ReduceOp, dtype: Any) -> tuple[Any, Any]:
+    """The dtype in which values are added, and that of the result; see `ArrayOps.wide`."""
+    if op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer):
+        wide = jnp.dtype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
+        return wide, wide
+    if op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4:
+        return jnp.dtype(jnp.float32), dtype
+    return dtype, dtype
 
 
 def gather_traced(value: Any, axis: Any, what: str) -> Any:

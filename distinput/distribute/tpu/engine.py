@@ -24,7 +24,13 @@ from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import DistributedValues, marked, present_in
 from distinput.distribute.engines import open_collectives
 from distinput.distribute.tpu.arguments import Constant, JaxStore, RunArguments, function_key
-from distinput.distribute.tpu.compiled_context import TracedValues, current_trace, gather_traced, reduce_traced
+from distinput.distribute.tpu.compiled_context import (
+    TracedValues,
+    current_trace,
+    dtypes_of,
+    gather_traced,
+    reduce_traced,
+)
 from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, MeshDevices, ReplicaMesh, in_turn
 from distinput.distribute.tpu.program import Program, trace_function
 from distinput.distribute.tpu.row_padding import PaddedResults, padded_results
@@ -64,13 +70,12 @@ class DeviceReducer(LocalReducer):
         if axis is not None:
             axes = [check_axis(axis, array.ndim) for array in arrays]
             items = sum([prod([array.shape[a] for a in over]) for array, over in zip(arrays, axes, strict=True)])
-        if op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer):
-            dtype = jnp.dtype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
-        arrays = [array.astype(dtype) for array in arrays]
+        within, dtype = dtypes_of(op, dtype)
+        arrays = [array.astype(within) for array in arrays]
         if axis is not None:
-            arrays = [array.sum(over, dtype=dtype) for array, over in zip(arrays, axes, strict=True)]
+            arrays = [array.sum(over, dtype=within) for array, over in zip(arrays, axes, strict=True)]
         total = sum(arrays[1:], arrays[0])
-        return total if op is ReduceOp.SUM else total / jnp.asarray(items, dtype)
+        return total if op is ReduceOp.SUM else (total / jnp.asarray(items, within)).astype(dtype)
 
     def gather(self, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
         """The values of all replicas, one after the other; see `LocalReducer.gather`."""
@@ -119,10 +124,11 @@ def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...] | None, sc
     def total(whole: Any) -> Any:
         parts = whole if scalar else whole.reshape(replicas, whole.shape[0] // replicas, *whole.shape[1:])
         over = (0, *[axis + 1 for axis in axes or ()])
-        summed = parts.sum(over, dtype=parts.dtype)
+        within, dtype = dtypes_of(op, parts.dtype)
+        summed = parts.sum(over, dtype=within)
         if op is ReduceOp.SUM:
             return summed
-        return summed / jnp.asarray(prod([parts.shape[axis] for axis in over]), summed.dtype)
+        return (summed / jnp.asarray(prod([parts.shape[axis] for axis in over]), within)).astype(dtype)
 
     return jax.jit(total, out_shardings=mesh.replicated)
 
@@ -255,12 +261,22 @@ class Runner:
         traced = trace_function(self._strategy, self._mesh, fn, arguments, rows)
         program = self._programs[key] = Program(traced, arguments, self._mesh, rows)
         self._counts["programs"] += 1
+        program.family = which, arguments.key(-1)
         if rows is not None:
-            self._sizes.setdefault((which, arguments.key(-1)), []).append(rows)
+            self._sizes.setdefault(program.family, []).append(rows)
         if len(self._programs) > _PROGRAMS:
-            self._programs.popitem(last=False)
+            _, oldest = self._programs.popitem(last=False)
+            self._forget(oldest)
         self._warn_of_constants(fn, arguments)
         return program
+
+    def _forget(self, program: Program) -> None:
+        """Forget the size of a program that was dropped, and with it what tells the function apart."""
+        sizes = self._sizes.get(program.family, [])
+        if program.rows in sizes:
+            sizes.remove(program.rows)
+        if not sizes:
+            self._sizes.pop(program.family, None)
 
     def _warn_of_constants(self, fn: Callable[..., Any], arguments: RunArguments) -> None:
         code = getattr(fn, "__code__", fn)

@@ -172,6 +172,8 @@ class Program:
 
     def __init__(self, traced: Traced, arguments: RunArguments, mesh: ReplicaMesh, rows: int | None) -> None:
         self.traced, self.rows = traced, rows
+        self.family: Any = None
+        """What programs of other numbers of rows have in common with this one."""
         self._mesh = mesh
         trace, jaxpr = traced.trace, traced.jaxpr
         self._written = trace.written

@@ -16,11 +16,11 @@ from distinput.distribute.core.contexts import Mode, modes
 from distinput.distribute.core.current import get_strategy
 from distinput.distribute.core.replica_reducer import IndexedSlices, LocalReducer, reduce_slices
 from distinput.distribute.core.replicas import CallDescription, Peers, Replicas
-from distinput.distribute.core.values import DistributedValues
-from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, as_initial, reduce_op_of
+from distinput.distribute.core.values import DistributedValues, PerReplica
+from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, as_initial, kind_of, reduce_op_of
 from distinput.distribute.variables.store import HostStore, Store, plain, shown
 from distinput.distribute.variables.variable import Variable
-from distinput.values.leaves import TensorShape, as_dtype
+from distinput.values.leaves import TensorShape, as_dtype, dtype_code
 
 # ----------------------------------------------------------------------------
 # The kinds of variables: one value, a copy for each replica, one value for several replicas; how writes are put together.
@@ -251,10 +251,14 @@ class SyncOnReadVariable(DistributedVariable):
         return self
 
     def _share(self, value: Any) -> Any:
-        """An equal share of the value for each replica, so that their sum is the value."""
+        """A share of the value for each replica, so that their sum is the value: those of integers differ by at most one."""
         value = own_value(value)
         array = value if hasattr(value, "at") else np.asarray(value)
-        return (array / self._strategy.num_replicas_in_sync).astype(self._store.dtype)
+        dtype, replicas = self._store.dtype, self._strategy.num_replicas_in_sync
+        if kind_of(dtype) not in "iu" or array.dtype.kind not in "iu":
+            return (array / replicas).astype(dtype)
+        first, (each, rest) = self._strategy._replicas.first, (array // replicas, array % replicas)
+        return PerReplica([(each + (first + copy < rest)).astype(dtype) for copy in range(self._store.copies)])
 
     def _saved(self) -> Any:
         return np.asarray(self._together())
@@ -542,7 +546,7 @@ def from_chief(peers: Peers | None, make_value: Callable[[], Any], name: str) ->
 
     def make() -> tuple[Any, list[np.ndarray[Any, Any]]]:
         own.append(make_value())
-        return [own[0].dtype.str, list(own[0].shape)], own if peers.rank == 0 else []
+        return [dtype_code(own[0].dtype), list(own[0].shape)], own if peers.rank == 0 else []
 
     found = peers.exchange(description, make)
     for worker, (note, _) in enumerate(found):

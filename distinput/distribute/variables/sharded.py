@@ -169,9 +169,20 @@ class ShardedVariable(Variable):
         updates = as_operand(slices.values, self.dtype, kind)
         several = kind.startswith("scatter_nd")
         depth = indices.shape[-1] if several and indices.ndim else 0
+        if several and not 0 < depth <= len(self._shape):
+            raise InvalidArgumentError(
+                f"{kind}: the last axis of indices must be from 1 to {len(self._shape)}, the number of axes of the variable, "
+                f"got shape {list(indices.shape)}"
+            )
+        places = tuple(indices.shape[: indices.ndim - several])
+        if updates.shape and tuple(updates.shape[: len(places)]) != places:
+            raise InvalidArgumentError(
+                f"{kind}: updates must be for places {list(places)}, as indices are, or a scalar, got shape "
+                f"{list(updates.shape)}"
+            )
         flat = indices.reshape(-1, depth) if several else indices.reshape(-1)
         first = flat[:, 0] if several else flat
-        rest = tuple(updates.shape[indices.ndim - several :])
+        rest = tuple(updates.shape[len(places) :])
         spread = updates if not updates.shape else updates.reshape((len(flat), *rest))
         for part, chosen, own in self._chosen(first, kind):
             where = np.concatenate([own[:, None], flat[chosen, 1:]], axis=1) if several else own

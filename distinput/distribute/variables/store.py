@@ -138,6 +138,8 @@ def check_within(kind: str, indices: Any, size: int) -> None:
 
 def _put(name: str, value: Any, where: Any, updates: Any) -> Any:
     write, traced = _IN_PLACE[name]
+    if name == "div" and value.dtype.kind in "iu" and isinstance(updates, np.ndarray) and not np.all(updates):
+        raise InvalidArgumentError("scatter_div: Integer division by zero")
     if hasattr(value, "at"):
         return getattr(value.at[where], traced)(-updates if name == "sub" else updates)
     made = value.copy()
@@ -150,8 +152,6 @@ def _put(name: str, value: Any, where: Any, updates: Any) -> Any:
 
 def _divide_integers(made: Any, where: Any, updates: Any) -> None:
     """Divide integers one after the other, rounding towards zero as C does."""
-    if not np.all(updates):
-        raise InvalidArgumentError("scatter_div: Integer division by zero")
     places = np.arange(made.size).reshape(made.shape)[where]
     line = made.reshape(-1)
     for place, divisor in zip(places.flat, np.broadcast_to(updates, places.shape).flat, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 
 from distinput.distribute.core.replica_reducer import IndexedSlices
 from distinput.distribute.core.replicas import missing
-from distinput.distribute.core.values import DistributedValues, LocalOperators
+from distinput.distribute.core.values import DistributedValues, LocalOperators, PerReplica
 from distinput.distribute.variables.policy import (
     VariableAggregation,
     VariablePolicy,
@@ -453,9 +453,9 @@ class Variable(LocalOperators, metaclass=_Creating):
     def batch_scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
         """Replace rows of each array of a batch: value [b, n, ...], indices [b, k], values [b, k, ...]."""
         slices = _slices("batch_scatter_update", sparse_delta)
-        indices = np.asarray(slices.indices)
-        batch = np.indices(indices.shape)[:-1]
-        return self._write("scatter_nd_update", IndexedSlices(slices.values, np.stack([*batch, indices], axis=-1)))
+        if isinstance(slices, DistributedValues):
+            return self._write("scatter_nd_update", PerReplica(list(map(_of_batch, slices.values))))
+        return self._write("scatter_nd_update", _of_batch(slices))
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Add parts to parts of the value.
@@ -547,6 +547,13 @@ def _slices(what: str, value: Any) -> Any:
     raise TypeError(
         f"{what}: sparse_delta is not IndexedSlices: {value!r}; write distinput.IndexedSlices(values, indices)"
     )
+
+
+def _of_batch(slices: Any) -> IndexedSlices:
+    """The slices of each array of a batch as places in all of them: indices [b, k] -> [b, k, 2]."""
+    indices = as_indices(slices.indices, "batch_scatter_update")
+    batch = np.indices(indices.shape)[:-1]
+    return IndexedSlices(slices.values, np.stack([*batch, indices], axis=-1))
 
 
 def rows_at(what: str, value: Any, indices: Any) -> Any:

@@ -115,3 +115,24 @@ def test_the_epoch_goes_on_on_other_replicas() -> None:
     iterator = iter(two)
     next(iterator)
     assert [distributed(replicas).restore(iterator.state()).epoch for replicas in (2, 3)] == [1, 1]
+
+
+def test_rows_are_located_where_a_loaded_state_goes_on() -> None:
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.OFF
+    dataset = di.data.Dataset.range(16).batch(4).with_options(options)
+
+    def body(strategy: Any, worker: int) -> Any:
+        iterator = iter(strategy.experimental_distribute_dataset(dataset))
+        next(iterator)
+        return iterator.state()
+
+    states = on_workers([1, 1], body)
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    iterator = iter(strategy.experimental_distribute_dataset(dataset))
+    next(iterator)
+    assert [place.record for place in iterator.locate()] == [0, 1, 2, 3]
+    iterator.load_state_dict(states)
+    next(iterator)
+    with pytest.raises(di.errors.UnimplementedError, match="the inputs of an earlier job"):
+        iterator.locate()

@@ -4,6 +4,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -28,8 +29,6 @@ def test_a_process_alone() -> None:
 def test_the_others_learn_of_it_and_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
     groups = open_groups(2, timeout=60)
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(2) as pool:
         strategies = list(pool.map(lambda group: MultiWorkerMirroredStrategy(collectives=group), groups))
     watchers = []
@@ -50,3 +49,22 @@ def test_the_others_learn_of_it_and_of_the_end(monkeypatch: pytest.MonkeyPatch) 
         watcher.close()
     strategies[0].close()
     groups[0].close()
+
+
+def test_the_others_learn_of_it_also_if_this_program_was_the_first_to_look() -> None:
+    groups = open_groups(2, timeout=60)
+    with ThreadPoolExecutor(2) as pool:
+        strategies = list(pool.map(lambda group: MultiWorkerMirroredStrategy(collectives=group), groups))
+    watchers = []
+    for strategy in strategies:
+        with strategy.scope():
+            watchers.append(PreemptionWatcher())
+    watchers[1]._notice.arrived()
+    assert watchers[1].preemption_message == "worker 1 received SIGTERM"
+    wait_until(lambda: watchers[0].preemption_message)
+    assert watchers[0].preemption_message == "worker 1 received SIGTERM"
+    for watcher, strategy, group in zip(watchers, strategies, groups, strict=True):
+        watcher._notice.acted_on()
+        watcher.close()
+        strategy.close()
+        group.close()

@@ -2,6 +2,7 @@
 """A client waits for its server, for answers as long as it may, and for nothing else."""
 
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -125,3 +126,39 @@ def test_a_result_has_the_structure_of_the_output_specs(slow: tuple[Server, thre
             called("two", [number])
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"must fit TensorSpec.*, got float32\[\]; change"):
             called("echo", [number], np.float32(1))
+
+
+def test_a_server_that_goes_during_the_greeting(slow: tuple[Server, threading.Event]) -> None:
+    server, _ = slow
+    with Client.create("grpc", server.address) as client, socket.create_server(("localhost", 0)) as other:
+        client._drop(client._idle.pop())
+        client._address = other.getsockname()
+
+        def hang_up() -> None:
+            for _ in range(2):
+                visitor, _ = other.accept()
+                visitor.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )  # as a process that is killed
+                visitor.sendall(b"\0\0\0\x40")
+                time.sleep(0.05)
+                visitor.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        assert client.call("echo", [1])._outcome.result(20)[0] == 14
+        with pytest.raises(tf.errors.UnavailableError, match="the server is gone"):
+            client.echo_blocking(1)
+        thread.join(20)
+
+
+def test_whatever_happens_there_is_an_outcome(
+    slow: tuple[Server, threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a defect")
+
+    server, _ = slow
+    with Client.create("grpc", server.address) as client:
+        monkeypatch.setattr(client, "_outcome", fail)
+        assert client.call("echo", [1])._outcome.result(20) == (2, "RuntimeError: a defect", None)

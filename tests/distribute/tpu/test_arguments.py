@@ -3,6 +3,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -112,3 +113,9 @@ def test_an_array_that_may_be_written_to_is_copied() -> None:
     assert unshared(array) is not array
     array.flags.writeable = False
     assert unshared(array) is array
+
+
+def test_small_floats_of_one_size_are_told_apart() -> None:
+    kinds = [np.zeros(2, dtype) for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)]
+    assert len({of(per_replica(x, x)).key(None) for x in kinds}) == 2
+    assert len({of(x).key(None) for x in kinds}) == 2

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from distinput.distribute.tpu.arguments import JaxStore
 from distinput.distribute.tpu.mesh import ReplicaMesh
 from distinput.distribute.variables.store import HostStore
+from distinput.errors import InvalidArgumentError
 
 MESH = ReplicaMesh.of(jax.devices()[:3])
 
@@ -51,3 +54,23 @@ def test_the_first_value_belongs_to_the_store() -> None:
     store.update(0, "assign", given)
     store.replace(jax.jit(lambda x: x + 1, donate_argnums=0)(store.whole()))
     assert given.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "kind, indices, updates",
+    [
+        ("scatter_add", [3], [1]),
+        ("scatter_update", [-1], [1]),
+        ("scatter_nd_add", [[3]], [1]),
+        ("scatter_div", [0], [0]),
+    ],
+)
+def test_rows_that_cannot_be_written_are_refused_as_on_the_host(kind: str, indices: Any, updates: Any) -> None:
+    value = np.array([1, 2, 3], np.int32)
+    said = set()
+    for store in (JaxStore(value, MESH), HostStore(value, ["a"])):
+        with pytest.raises(InvalidArgumentError) as caught:
+            store.update(0, kind, np.array(indices), np.array(updates, np.int32))
+        said.add(str(caught.value))
+        np.testing.assert_array_equal(store.read(0), value)
+    assert len(said) == 1

@@ -79,3 +79,15 @@ def test_parts_of_this_process_alone_are_not_taken_for_all() -> None:
         arithmetic.reduce(di.distribute.ReduceOp.SUM, [np.ones(2)], None)
     with pytest.raises(UnimplementedError, match=r"gather: .* replicas in other processes.*all_gather"):
         arithmetic.gather([np.ones(2)], 0)
+
+
+def test_a_mean_of_small_floats_counts_beyond_what_they_hold() -> None:
+    strategy = di.distribute.TPUStrategy(devices=jax.devices()[:2])
+    given = di.distribute.PerReplica([np.full(40_000, 3, np.float16)] * 2)
+
+    def inside(x: Any) -> Any:
+        merge = lambda strategy, y: strategy.reduce("MEAN", y, axis=0)  # noqa: E731
+        return di.distribute.get_replica_context().merge_call(merge, args=(x,))
+
+    assert float(strategy.reduce("MEAN", strategy.run(lambda x: x * 1, args=(given,)), axis=0)) == 3
+    assert float(strategy.run(inside, args=(given,))) == 3

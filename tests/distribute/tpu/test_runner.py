@@ -214,3 +214,12 @@ def test_a_function_that_looks_at_values_is_told_to_run_uncompiled() -> None:
         plain(uncompiled, uncompiled.run(step, (parts_of(FULL),))),
         plain(mirrored, mirrored.run(step, (parts_of(FULL),))),
     )
+
+
+def test_sizes_are_forgotten_with_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.distribute.tpu.engine._PROGRAMS", 2)
+    strategy = di.distribute.TPUStrategy(devices=jax.devices()[:1])
+    for number in range(6):
+        strategy.run(lambda x, number=number: x + number, args=(np.zeros(2, np.float32),))
+    runner = strategy._engine.runner
+    assert (len(runner._programs), strategy.run_counts.programs) == (2, 6)

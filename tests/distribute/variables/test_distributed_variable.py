@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from tests.distribute.workers import on_workers
 
 AGGREGATIONS = list(di.VariableAggregation)
 NONE, SUM, MEAN, FIRST = AGGREGATIONS
@@ -305,3 +306,25 @@ def test_a_variable_of_text() -> None:
     strategy.run(lambda: v.assign([str(replica()), "x"]))
     assert copies(v) == [[b"0", b"x"], [b"1", b"x"]]
     assert v.dtype == di.string
+
+
+@pytest.mark.parametrize("value", [7, -7, 2**60 + 1, 0])
+def test_a_sum_of_integers_is_shared_without_a_rest(value: int) -> None:
+    v = made(mirrored(3), 0, dtype="int64", synchronization=ON_READ, aggregation=SUM)
+    v.assign(value)
+    assert v.numpy() == value
+    assert max(copies(v)) - min(copies(v)) <= 1
+    v._restored(v._saved())
+    assert v.numpy() == value
+    small = made(mirrored(), 0, dtype="uint8", synchronization=ON_READ, aggregation=SUM)
+    small.assign(255)
+    assert copies(small) == [128, 127]
+
+
+def test_workers_share_a_sum_of_integers() -> None:
+    def body(strategy: Any, worker: int) -> Any:
+        v = made(strategy, 0, synchronization=ON_READ, aggregation=SUM)
+        v.assign(7)
+        return int(v), copies(v)
+
+    assert on_workers([2, 1], body, timeout=20) == [(7, [3, 2]), (7, [2])]

@@ -173,3 +173,14 @@ def test_a_checkpoint_does_not_know_the_parts(saved: tuple[int, ...], restored: 
     np.testing.assert_array_equal(np.asarray(found), values)
     with pytest.raises(InvalidArgumentError, match="shape"):
         di.train.Checkpoint(v=split((2, 2), values[:4])).restore(path)
+
+
+@pytest.mark.parametrize(
+    "method, indices, values",
+    [("scatter_add", [0, 1], [[1.0]] * 3), ("scatter_nd_add", [[0, 0]], [1.0, 2.0]), ("scatter_nd_add", 0, 1.0)],
+)
+def test_rows_that_do_not_fit_their_places_are_refused(method: str, indices: Any, values: Any) -> None:
+    parts = [di.Variable([[1.0], [2.0]]), di.Variable([[3.0]])]
+    given = (di.IndexedSlices(values, indices),) if method == "scatter_add" else (indices, values)
+    with pytest.raises(di.errors.InvalidArgumentError, match=method):
+        getattr(ShardedVariable(parts), method)(*given)
