@@ -245,8 +245,10 @@ def _zero(kind: Any) -> Any:
         return [_zero(kind.value_type)] * kind.list_size
     if is_list(kind):
         return []
-    if types.is_binary(kind):
+    if types.is_binary(kind) or types.is_large_binary(kind):
         return b""
+    if types.is_fixed_size_binary(kind):
+        return bytes(kind.byte_width)
     return False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
 
 

@@ -59,3 +59,10 @@ def test_a_schema_prints_on_one_line() -> None:
 def test_what_is_no_schema_is_refused(given: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         RowSchema.of("csv", given)
+
+
+def test_nulls_of_bytes_of_every_width_are_told() -> None:
+    for kind, zero in ((pa.large_binary(), b""), (pa.binary(3), bytes(3))):
+        schema = RowSchema(pa.schema({"x": kind}), nulls=(("x",),))
+        rows = schema.told(pa.RecordBatch.from_arrays([pa.array([b"abc", None], kind)], ["x"])).to_pylist()
+        assert [row["x"] for row in rows] == [{"value": b"abc", "valid": True}, {"value": zero, "valid": False}]
