@@ -12,7 +12,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
-from distinput.values.leaves import STRING, as_dtype, as_leaf
+from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
@@ -116,7 +116,10 @@ class FixedLenSequenceFeature:
         fill: Any = self.default_value
         if fill is None:
             fill = b"" if self.dtype == STRING else 0
-        return as_feature_array(fill, self.dtype).reshape(())[()]
+        made = as_feature_array(fill, self.dtype)
+        if made.size != 1:
+            raise InvalidArgumentError(f"FixedLenSequenceFeature: default_value must be a scalar, got {fill!r}")
+        return made.reshape(())[()]
 
     @property
     def spec(self) -> TensorSpec:
@@ -399,8 +402,17 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
     if made.size and made.dtype.kind not in kinds:
         shown = "string" if dtype == STRING else dtype
         raise InvalidArgumentError(f"default_value must be {what} for a feature of {shown}, got {value!r}")
+    if dtype == np.int64:
+        try:
+            return cast_within(made, dtype)  # type: ignore[no-any-return]
+        except InvalidArgumentError:
+            raise InvalidArgumentError(f"default_value must fit into {dtype}, got {value!r}") from None
     if dtype != STRING:
-        return made.astype(dtype)
+        with np.errstate(over="ignore"):
+            cast: Array = made.astype(dtype)
+        if np.isinf(cast).sum() > np.isinf(made).sum():
+            raise InvalidArgumentError(f"default_value is too large for a feature of {dtype}, got {value!r}")
+        return cast
     if made.dtype == STRING:
         return made
     out = np.empty((), object)  # NumPy's own kind of text cuts off zeros at the end
