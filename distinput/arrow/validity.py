@@ -173,7 +173,7 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
     >>> made["x"].to_pylist(), made["v"].to_pylist(), made["l"].to_pylist(), made["w"].to_pylist()
     ([1, 0], [True, False], [['a', ''], None], [[True, False], []])
     """
-    names_of_marks, fill = dict(marks), _by_place(batch.schema, fill)
+    names_of_marks, fill = dict(marks), by_place(batch.schema, fill)
     owners = {path.partition("[")[0].partition(".")[0] for path in names_of_marks} | {
         _owner(path) for path in names_of_marks
     }
@@ -194,11 +194,11 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
+def by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     """What stands in the place of nulls by column and field, also where a dict by field, or one value for all, says it.
 
     >>> import pyarrow as pa
-    >>> _by_place(pa.schema({"s": pa.struct({"a": pa.int64(), "b": pa.int64()})}), {"s": {"a": 7}})["s.a"]
+    >>> by_place(pa.schema({"s": pa.struct({"a": pa.int64(), "b": pa.int64()})}), {"s": {"a": 7}})["s.a"]
     7
     """
     found = dict(fill)
