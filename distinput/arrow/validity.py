@@ -201,7 +201,7 @@ def by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     >>> by_place(pa.schema({"s": pa.struct({"a": pa.int64(), "b": pa.int64()})}), {"s": {"a": 7}})["s.a"]
     7
     """
-    found = dict(fill)
+    values = dict(fill)
 
     def walk(kind: Any, place: str, value: Any) -> None:
         while not types.is_struct(kind):
@@ -218,12 +218,12 @@ def by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
             name = f"{place}.{field.name}"
             inner = fill.get(name, value.get(field.name) if isinstance(value, Mapping) else value)
             if inner is not None:
-                found[name] = inner
+                values[name] = inner
             walk(field.type, name, inner)
 
     for field in schema if fill else ():
         walk(field.type, field.name, fill.get(field.name))
-    return found
+    return values
 
 
 def _owner(path: str) -> str:

@@ -398,23 +398,23 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
       InvalidArgumentError: it is of another type.
     """
     what, kinds = _DEFAULTS[dtype]
-    made = np.asarray(as_leaf(value) if dtype == STRING else value)
-    if made.size and made.dtype.kind not in kinds:
+    array = np.asarray(as_leaf(value) if dtype == STRING else value)
+    if array.size and array.dtype.kind not in kinds:
         shown = "string" if dtype == STRING else dtype
         raise InvalidArgumentError(f"default_value must be {what} for a feature of {shown}, got {value!r}")
     if dtype == np.int64:
         try:
-            return cast_within(made, dtype)  # type: ignore[no-any-return]
+            return cast_within(array, dtype)  # type: ignore[no-any-return]
         except InvalidArgumentError:
             raise InvalidArgumentError(f"default_value must fit into {dtype}, got {value!r}") from None
     if dtype != STRING:
         with np.errstate(over="ignore"):
-            cast: Array = made.astype(dtype)
-        if np.isinf(cast).sum() > np.isinf(made).sum():
+            cast: Array = array.astype(dtype)
+        if np.isinf(cast).sum() > np.isinf(array).sum():
             raise InvalidArgumentError(f"default_value is too large for a feature of {dtype}, got {value!r}")
         return cast
-    if made.dtype == STRING:
-        return made
+    if array.dtype == STRING:
+        return array
     out = np.empty((), object)  # NumPy's own kind of text cuts off zeros at the end
     out[()] = as_leaf(value)
     return out
