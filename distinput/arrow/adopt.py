@@ -315,11 +315,9 @@ def arrays_of_table(table: Any) -> dict[str, Any]:
     Raises:
       TypeError: a column cannot be an array.
     """
-    read = table_of(table).combine_chunks()
-    columns: dict[str, Any] = {}
+    read = table_of(table)
     try:
-        for batch in read.to_batches() or [arrow.without_rows(read.schema)]:
-            columns = arrow.columns_of(batch, {})
+        columns = arrow.columns_of(arrow.one_batch(read), {})
     except (arrow.NullsError, arrow.UnsupportedTypeError) as error:
         raise TypeError(f"a table whose columns are not all arrays: {error}") from None
     return {name: _columns_as_arrays(column, name) for name, column in columns.items()}

@@ -338,8 +338,27 @@ def to_columns(array: Any, name: str, fill: Any = None) -> Any:
     """Like `to_column`; a struct is a dict of columns."""
     check_array(array, name)
     if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+        array = array.chunk(0) if array.num_chunks == 1 else one_batch(pa.table([array], [name])).column(0)
     return _to_columns(without_runs(array), _Place(name, fill))
+
+
+def one_batch(table: Any) -> Any:
+    """All rows of a table as one record batch.
+
+    Arrow leaves text in several chunks where its offsets of 32 bits cannot reach all of it: these become wider.
+
+    >>> import pyarrow as pa
+    >>> one_batch(pa.table({"x": pa.chunked_array([[1], [2, 3]])})).num_rows
+    3
+    """
+    whole = table.combine_chunks()
+    for place, column in enumerate(whole.columns):
+        if column.num_chunks > 1:
+            wide = pa.large_string() if types.is_string(column.type) else pa.large_binary()
+            whole = whole.set_column(place, whole.schema.field(place).with_type(wide), column.cast(wide))
+    batches = whole.combine_chunks().to_batches() or [without_rows(whole.schema)]
+    (batch,) = batches
+    return batch
 
 
 def without_views(array: Any) -> Any:
@@ -895,10 +914,12 @@ def _fixed_lists(array: Any, place: _Place) -> Any:
         if place.fill is None:
             place.refuse(array)
         valid = ~_is_null(array)
-        if pa.types.is_fixed_size_list(inner.type):
-            raise UnsupportedTypeError(f"column {place.column!r} holds nulls of type {array.type}")
         # The places below a null list hold anything; they become nulls, and those are filled.
-        inner = pc.if_else(pa.array(np.repeat(valid, size)), inner, pa.scalar(None, inner.type))
+        there = np.repeat(valid, size)
+        if types.is_fixed_size_list(inner.type):  # of which Arrow chooses none
+            inner = inner.take(pa.array(np.arange(len(inner)), mask=~there))
+        else:
+            inner = pc.if_else(pa.array(there), inner, pa.scalar(None, inner.type))
 
     def holding(items: Mask) -> Mask:
         return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)

@@ -173,7 +173,7 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
     >>> made["x"].to_pylist(), made["v"].to_pylist(), made["l"].to_pylist(), made["w"].to_pylist()
     ([1, 0], [True, False], [['a', ''], None], [[True, False], []])
     """
-    names_of_marks = dict(marks)
+    names_of_marks, fill = dict(marks), by_place(batch.schema, fill)
     owners = {path.partition("[")[0].partition(".")[0] for path in names_of_marks} | {
         _owner(path) for path in names_of_marks
     }
@@ -192,6 +192,38 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
         )
     names, arrays = _joined(names, arrays, beside)
     return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in the place of nulls by column and field, also where a dict by field, or one value for all, says it.
+
+    >>> import pyarrow as pa
+    >>> by_place(pa.schema({"s": pa.struct({"a": pa.int64(), "b": pa.int64()})}), {"s": {"a": 7}})["s.a"]
+    7
+    """
+    values = dict(fill)
+
+    def walk(kind: Any, place: str, value: Any) -> None:
+        while not types.is_struct(kind):
+            if isinstance(kind, pa.BaseExtensionType):
+                kind = kind.storage_type
+            elif types.is_map(kind):
+                kind = pa.struct(fields_of_map(kind))
+            elif hasattr(kind, "value_type"):
+                kind = kind.value_type
+            else:
+                return
+            value = None if isinstance(value, list | tuple) else value  # of a null list, and not of what is in one
+        for field in kind:
+            name = f"{place}.{field.name}"
+            inner = fill.get(name, value.get(field.name) if isinstance(value, Mapping) else value)
+            if inner is not None:
+                values[name] = inner
+            walk(field.type, name, inner)
+
+    for field in schema if fill else ():
+        walk(field.type, field.name, fill.get(field.name))
+    return values
 
 
 def _owner(path: str) -> str:

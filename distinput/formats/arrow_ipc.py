@@ -215,12 +215,12 @@ class ArrowIpc(TableFormat):
         file = self._file(path)
         if file.batches is not None and not len(file.batches):  # no `fetch` can have set the sources
             self._sources(file, file.batches, np.empty(0, np.int64))
-        found = file.sources.get(self.nulls)
+        found = file.sources.get(self._filled)
         return None if found is None or any(source is None for source in found) else found  # type: ignore[return-value]
 
     def _straight(self, file: ArrowFile, batches: Batches, rows: Ints) -> list[Column | None]:
         """The leaves that lie in the mapped file in their final form, copied at most once; None for other leaves."""
-        sources = file.sources.get(self.nulls)
+        sources = file.sources.get(self._filled)
         if sources is None:
             sources = self._sources(file, batches, rows)
         return [None if source is None else chosen(source, rows) for source in sources]
@@ -231,7 +231,7 @@ class ArrowIpc(TableFormat):
         whole = file.whole
         if not file.views or whole is None:
             return [None] * len(leaves)
-        places = file.places.setdefault(self.nulls, np.full((len(leaves), len(batches)), _UNKNOWN))
+        places = file.places.setdefault(self._filled, np.full((len(leaves), len(batches)), _UNKNOWN))
         used = np.unique(np.searchsorted(batches.ends, rows, "right") - 1)
         for number in used[(places[:, used] == _UNKNOWN).any(axis=0)].tolist():
             places[:, number] = [_place(column, whole) for column in self._kept(file, number).columns]
@@ -242,12 +242,12 @@ class ArrowIpc(TableFormat):
             for leaf, begins, parts in zip(leaves, places, looked, strict=True)
         ]
         if complete:
-            file.sources[self.nulls] = found
+            file.sources[self._filled] = found
         return found
 
     def _kept(self, file: ArrowFile, number: int) -> ColumnBlock:
         """All rows of a batch, cached; values are decoded only if they are not views of the file."""
-        key = file, number, self.nulls, self._form
+        key = file, number, self._filled, self._form
         block = _DECODED.get(key)
         if block is None:
             batch = file.batch(number)
@@ -256,6 +256,11 @@ class ArrowIpc(TableFormat):
             own = sum(_own_bytes(column) if views else column.nbytes for column in block.columns)
             _DECODED.put(key, block, own + 1024)
         return block
+
+    @property
+    def _filled(self) -> str:
+        """What stands in the place of nulls, as caches know it: values may be lists and dicts."""
+        return repr(self.nulls)
 
     @property
     def _form(self) -> Any:

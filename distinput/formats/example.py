@@ -12,7 +12,7 @@ import numpy as np
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches, ragged_tensor
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example_encoding import with_joined_lists
+from distinput.formats.example_encoding import message_of, with_joined_lists
 from distinput.formats.features import (
     Feature,
     Features,
@@ -250,19 +250,23 @@ def parse_example(serialized: Any, features: Features, example_names: Any = None
         serialized = serialized.item()
     if isinstance(serialized, bytes):
         return parse_single_example(serialized, features)
-    messages = serialized if isinstance(serialized, Strings) else Strings.of(_messages(serialized))
+    messages = serialized if isinstance(serialized, Strings) else Strings.of(messages_of("parse_example", serialized))
     together = composed(features, batched=True)
     plain = features if together is None else plain_features(features)
     parsed = {key: batch_value(plain[key], column) for key, column in parse_examples(messages, plain).items()}
     return parsed if together is None else together(parsed)
 
 
-def _messages(given: Any) -> list[bytes]:
-    """The messages of a batch, if they are that."""
-    items = list(given) if isinstance(given, Iterable) else None
+def messages_of(op: str, given: Any) -> list[bytes]:
+    """The messages of a batch, if they are that.
+
+    Raises:
+      InvalidArgumentError: there are other things.
+    """
+    items = list(given) if isinstance(given, Iterable) and np.ndim(given) else None  # type: ignore[arg-type]
     if items is None or not all(issubclass(kind, bytes) for kind in set(map(type, items))):
         raise InvalidArgumentError(
-            f"parse_example: serialized must be messages as bytes, got {given!r:.100}; give a list of them"
+            f"{op}: serialized must be messages as bytes, got {given!r:.100}; give a list of them"
         )
     return items
 
@@ -291,7 +295,14 @@ def parse_single_example(
     {'name': b'seven', 'no': array([], dtype=int64)}
     """
     del example_names, name
-    message = Strings(np.frombuffer(serialized, np.uint8), np.zeros(1, np.int64), np.array([len(serialized)]))
+    try:
+        data = np.frombuffer(message_of(serialized), np.uint8)
+    except MalformedError:
+        raise InvalidArgumentError(
+            f"parse_single_example: serialized must be one message as bytes, got {serialized!r:.60}; use parse_example for "
+            "several"
+        ) from None
+    message = Strings(data, np.zeros(1, np.int64), np.array([len(data)]))
     together = composed(features, batched=False)
     plain = features if together is None else plain_features(features)
     parsed = {key: column.row(0) for key, column in parse_examples(message, plain).items()}

@@ -12,7 +12,7 @@ from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
 from distinput.kernels.protobuf import MalformedError, read_fields
-from distinput.values.leaves import STRING
+from distinput.values.leaves import STRING, members_of
 from distinput.values.spec_json import MalformedJson, items_of, json_value, of_kind
 
 # ----------------------------------------------------------------------------
@@ -35,8 +35,8 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     b'\n\x0e\n\x0c\n\x01x\x12\x07\x1a\x05\n\x03\x01\xac\x02'
     """
     entries = []
-    for key in sorted(features, key=_text):
-        entry = field(1, _text(key)) + field(2, _encode_feature(key, features[key]))
+    for key in sorted(features, key=_key):
+        entry = field(1, _key(key)) + field(2, _encode_feature(key, features[key]))
         entries.append(field(1, entry))
     return field(1, b"".join(entries))
 
@@ -55,9 +55,9 @@ def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[s
     b'\x12\x16\n\x14\n\x01x\x12\x0f\n\x05\x1a\x03\n\x01\x01\n\x06\x1a\x04\n\x02\x02\x03'
     """
     entries = []
-    for key in sorted(feature_lists, key=_text):
+    for key in sorted(feature_lists, key=_key):
         steps = b"".join([field(1, _encode_feature(key, step)) for step in feature_lists[key]])
-        entries.append(field(1, field(1, _text(key)) + field(2, steps)))
+        entries.append(field(1, field(1, _key(key)) + field(2, steps)))
     lists = field(2, b"".join(entries)) if entries else b""
     return (encode_example(context) if context else b"") + lists
 
@@ -90,9 +90,19 @@ def _encode_feature(key: str, value: Any) -> bytes:
         return b""
     if isinstance(value, bytes | bytearray | memoryview | str):
         return field(BYTES, field(1, _text(value)))
-    array = np.asarray(value) if not _holds_text(value) else np.array(value, object)
+    try:
+        array = np.asarray(value) if not _holds_text(value) else np.array(value, object)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"feature {key!r}: the lists in it must agree in length: {error}; give their values as one list, and their lengths "
+            "as another feature"
+        ) from None
     match array.dtype.kind:
         case "f":
+            if (large := _large_integer(value, array)) is not None:
+                raise InvalidArgumentError(
+                    f"feature {key!r}: {large} does not fit into int64, the only integers of an Example"
+                )
             with np.errstate(over="ignore"):
                 made = array.astype("<f4")
             if np.isinf(made).sum() > np.isinf(array).sum():
@@ -120,11 +130,30 @@ def _encode_feature(key: str, value: Any) -> bytes:
     )
 
 
+def _large_integer(value: Any, array: Any) -> int | None:
+    """The largest of integers alone, of which NumPy makes floats where some fit into uint64 alone; None: there are others."""
+    first = value
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if first is value or not isinstance(first, int | np.integer) or not array.size or np.abs(array).max() < 1 << 63:
+        return None
+    numbers = members_of(value)
+    if not all(isinstance(number, int | np.integer) for number in numbers):
+        return None
+    return max([int(number) for number in numbers], key=abs)
+
+
 def _holds_text(value: Any) -> bool:
     """True for a list of bytes or str, from which NumPy would strip trailing zeros."""
     while isinstance(value, list | tuple) and value:
         value = value[0]
     return isinstance(value, bytes | str)
+
+
+def _key(key: Any) -> bytes:
+    if not isinstance(key, str | bytes):
+        raise InvalidArgumentError(f"the key of a feature must be text, got {key!r:.60} ({type(key).__name__})")
+    return _text(key)
 
 
 def _text(value: Any) -> bytes:
@@ -315,15 +344,17 @@ def _feature(key: str, value: Any) -> Any:
             found[:] = [_bytes(item) for item in items]
             return found
         case "float":
-            return np.array([_float(item) for item in items], np.float32)
+            return np.array(
+                [_float(item) for item in items], np.float64
+            )  # too large ones are refused where they are encoded
         case _:
             return np.array([_integer(item) for item in items], np.int64)
 
 
 def _bytes(item: Any) -> bytes:
-    coded: str = of_kind(item, "an item of bytes", str)
+    coded = "".join(of_kind(item, "an item of bytes", str).replace("-", "+").replace("_", "/").split()).rstrip("=")
     try:
-        return base64.b64decode(coded.replace("-", "+").replace("_", "/") + "==")
+        return base64.b64decode(coded + "=" * (-len(coded) % 4), validate=True)
     except ValueError as error:  # of binascii
         raise MalformedJson(f"{item!r:.60} is not base64: {error}") from error
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.plan.check import normalized
-from distinput.values.leaves import STRING, as_dtype, as_leaf
+from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
@@ -116,7 +116,10 @@ class FixedLenSequenceFeature:
         fill: Any = self.default_value
         if fill is None:
             fill = b"" if self.dtype == STRING else 0
-        return as_feature_array(fill, self.dtype).reshape(())[()]
+        made = as_feature_array(fill, self.dtype)
+        if made.size != 1:
+            raise InvalidArgumentError(f"FixedLenSequenceFeature: default_value must be a scalar, got {fill!r}")
+        return made.reshape(())[()]
 
     @property
     def spec(self) -> TensorSpec:
@@ -395,14 +398,23 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
       InvalidArgumentError: it is of another type.
     """
     what, kinds = _DEFAULTS[dtype]
-    made = np.asarray(as_leaf(value) if dtype == STRING else value)
-    if made.size and made.dtype.kind not in kinds:
+    array = np.asarray(as_leaf(value) if dtype == STRING else value)
+    if array.size and array.dtype.kind not in kinds:
         shown = "string" if dtype == STRING else dtype
         raise InvalidArgumentError(f"default_value must be {what} for a feature of {shown}, got {value!r}")
+    if dtype == np.int64:
+        try:
+            return cast_within(array, dtype)  # type: ignore[no-any-return]
+        except InvalidArgumentError:
+            raise InvalidArgumentError(f"default_value must fit into {dtype}, got {value!r}") from None
     if dtype != STRING:
-        return made.astype(dtype)
-    if made.dtype == STRING:
-        return made
+        with np.errstate(over="ignore"):
+            cast: Array = array.astype(dtype)
+        if np.isinf(cast).sum() > np.isinf(array).sum():
+            raise InvalidArgumentError(f"default_value is too large for a feature of {dtype}, got {value!r}")
+        return cast
+    if array.dtype == STRING:
+        return array
     out = np.empty((), object)  # NumPy's own kind of text cuts off zeros at the end
     out[()] = as_leaf(value)
     return out

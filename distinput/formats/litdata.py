@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.arrow import without_rows
+from distinput.arrow.arrow import one_batch
 from distinput.columns.block import DEFECTS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, column_of_arrays
@@ -535,8 +535,7 @@ class _Chunk(PackedSamples):
         """Items by their numbers, which are in range."""
         spec = self.spec
         if self.table is not None:
-            taken = self.table.take(rows).combine_chunks().to_batches()
-            batch = taken[0] if taken else without_rows(self.table.schema)
+            batch = one_batch(self.table.take(rows))
             return rows_block(self.path, "its table", batch, spec.structure, self.format.nulls, rows, tells=False)
         data, starts, sizes = self._values(rows)
         columns = [

@@ -78,17 +78,16 @@ _LAYOUT = {_INT32: "<i", _INT64: "<q", _FLOAT: "<f", _DOUBLE: "<d"}
 
 
 @lru_cache(maxsize=256)
-def ranges_of(path: str, stamp: str, nulls: Any = "error") -> list[dict[str, ColumnBounds]]:
+def ranges_of(path: str, stamp: str, replaced: frozenset[str] = frozenset()) -> list[dict[str, ColumnBounds]]:
     """For each row group, what is known about the values of its columns.
 
     Args:
       path: of the file.
       stamp: of its version.
-      nulls: as the format has it; a null among floats is NaN where it has no replacement.
+      replaced: the columns in whose nulls something is put; without that a null among floats is NaN.
     """
     schema = schema_of(path, stamp)
     kinds = {field.name: _kind(field.type) for field in schema}
-    replaced = set() if nulls == "error" else set(dict(nulls))
     try:
         groups = part_of(Compact(footer_bytes(path, stamp)).struct(), _ROW_GROUPS, list)
         return [_ranges(part_of(group, _COLUMNS, list), kinds, replaced) for group in groups]
@@ -108,7 +107,7 @@ def _kind(kind: Any) -> str:
     return "bytes" if any(texts) else ""
 
 
-def _ranges(columns: list[Any], kinds: dict[str, str], replaced: set[str]) -> dict[str, ColumnBounds]:
+def _ranges(columns: list[Any], kinds: dict[str, str], replaced: frozenset[str]) -> dict[str, ColumnBounds]:
     bounds = {}
     for column in columns:
         described = part_of(column, _META_DATA, dict)
@@ -379,7 +378,7 @@ class PrunedParquet(Parquet):
         """Nothing: it has a condition already."""
 
     def wants_group(self, path: str, stamp: str, group: int) -> bool:
-        ranges = ranges_of(path, stamp, self.nulls)
+        ranges = ranges_of(path, stamp, frozenset(() if self.nulls == "error" else dict(self.nulls)))
         return group >= len(ranges) or possible(self.term, ranges[group])[0]
 
 

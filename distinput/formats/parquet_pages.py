@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from distinput.arrow.arrow import taken
+from distinput.arrow.arrow import one_batch, taken
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
@@ -136,7 +136,7 @@ def taken_rows(
     whole = None if columns is None and not paged else [name for name in names if name not in paged]
     if not paged and sizes.nbytes <= _WHOLE_BYTES:
         (table,) = _whole(reader, group, whole, rows, sizes.nbytes, threads)
-        return (table if whole is None else table.select(names)).combine_chunks().to_batches()[0]
+        return one_batch(table if whole is None else table.select(names))
     arrays: dict[str, list[Any]] = {name: [] for name in names}
     fields = {}
     for name, pages in paged.items():
@@ -152,7 +152,7 @@ def taken_rows(
         [pa.chunked_array(arrays[name], fields[name].type) for name in names],
         schema=pa.schema([fields[name] for name in names]),
     )
-    return table.combine_chunks().to_batches()[0]
+    return one_batch(table)
 
 
 def _pays(pages: Pages, rows: Ints) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import has_missing, in_place, is_list, without_rows
+from distinput.arrow.arrow import has_missing, in_place, is_list, replacement, without_rows
+from distinput.arrow.validity import by_place
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.names.lazy import library
@@ -87,8 +88,15 @@ class RowSchema:
         """The pyarrow Schema of `told` batches."""
         return self.told(without_rows(self.arrow)).schema if self.nulls else self.arrow
 
-    def told(self, batch: Any) -> Any:
+    def told(self, batch: Any, fill: Mapping[str, Any] | None = None) -> Any:
         """A record batch in which structs of `value` and `valid` tell the nulls.
+
+        Args:
+          batch: of these columns.
+          fill: what stands in the place of nulls, by column or field; zero, or nothing, where it says nothing.
+
+        Raises:
+          FillError: a replacement does not fit its column.
 
         >>> import pyarrow as pa
         >>> schema = RowSchema(pa.schema({"x": pa.int64()}), nulls=(("x",),))
@@ -97,8 +105,10 @@ class RowSchema:
         """
         if not self.nulls:
             return batch
+        places = by_place(batch.schema, fill or {})
         arrays = [
-            _told(array, (name,), self.nulls) for name, array in zip(batch.schema.names, batch.columns, strict=True)
+            _told(array, (name,), self.nulls, places)
+            for name, array in zip(batch.schema.names, batch.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
@@ -210,7 +220,7 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
         yield from null_places(array.flatten(), (*path, None))
 
 
-def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
+def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, Any]) -> Any:
     """An array at a path, with a struct of `value` and `valid` in the place of each that may be null."""
     if not any(each[: len(path)] == path for each in nulls):
         return array
@@ -219,22 +229,36 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...]) -> Any:
         if kind == pa.struct([]):
             array = pa.array([{}] * len(array), kind)
         else:
-            array = compute.if_else(valid, array, pa.scalar(_zero(kind), kind))
+            array = compute.if_else(valid, array, _instead(kind, path, fill))
     told = array
     if types.is_struct(kind) and kind.num_fields:
-        parts = [_told(part, (*path, inner.name), nulls) for part, inner in zip(array.flatten(), kind, strict=True)]
+        parts = [
+            _told(part, (*path, inner.name), nulls, fill) for part, inner in zip(array.flatten(), kind, strict=True)
+        ]
         told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
     elif is_list(kind):
         sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        items, offsets = _told(array.flatten(), (*path, None), nulls), np.append(0, np.cumsum(sizes, dtype=np.int64))
+        items, offsets = (
+            _told(array.flatten(), (*path, None), nulls, fill),
+            np.append(0, np.cumsum(sizes, dtype=np.int64)),
+        )
         told = pa.LargeListArray.from_arrays(
             pa.array(offsets), items, mask=array.is_null() if array.null_count else None
         )
     elif types.is_fixed_size_list(kind):
         items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
         mask = array.is_null() if array.null_count else None
-        told = pa.FixedSizeListArray.from_arrays(_told(items, (*path, None), nulls), kind.list_size, mask=mask)
+        told = pa.FixedSizeListArray.from_arrays(_told(items, (*path, None), nulls, fill), kind.list_size, mask=mask)
     return in_place(told, valid) if path in nulls else told
+
+
+def _instead(kind: Any, path: Path, fill: Mapping[str, Any]) -> Any:
+    """What stands in the place of a null at a path, as a pyarrow Scalar."""
+    place = ".".join([name for name in path if name is not None])
+    value = fill.get(place)
+    if value is None or types.is_nested(kind) or isinstance(value, list | tuple | Mapping):
+        return pa.scalar(_zero(kind), kind)
+    return replacement(place, value, kind)
 
 
 def _zero(kind: Any) -> Any:
@@ -245,8 +269,10 @@ def _zero(kind: Any) -> Any:
         return [_zero(kind.value_type)] * kind.list_size
     if is_list(kind):
         return []
-    if types.is_binary(kind):
+    if types.is_binary(kind) or types.is_large_binary(kind):
         return b""
+    if types.is_fixed_size_binary(kind):
+        return bytes(kind.byte_width)
     return False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
 
 

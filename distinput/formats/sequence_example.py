@@ -25,6 +25,7 @@ from distinput.formats.example import (
     batch_value,
     contiguous,
     fixed_values,
+    messages_of,
     variable_values,
 )
 from distinput.formats.features import (
@@ -87,8 +88,9 @@ def parse_sequence_example(
     """
     del example_names, name
     parser = SequenceExampleParser(context_features, sequence_features)
-    messages = serialized if isinstance(serialized, Strings) else Strings.of(list(serialized))
-    context, sequences = parser(messages)
+    if not isinstance(serialized, Strings):
+        serialized = Strings.of(messages_of("parse_sequence_example", serialized))
+    context, sequences = parser(serialized)
     whole = {key: batch_value(parser.context[key], column) for key, column in context.items()}
     lengths: dict[str, Any] = {}
     values: dict[str, Any] = {}

@@ -330,6 +330,8 @@ def _array_of(who: str, name: str, values: Any) -> Any:
     if isinstance(values, Column):
         return column_to_arrow(values)
     try:
+        if isinstance(values, np.ndarray) and not values.dtype.isnative:
+            values = values.astype(values.dtype.newbyteorder("="))
         if isinstance(values, np.ndarray) and values.ndim > 1:
             flat = pa.array(values.reshape(-1))
             for size in reversed(values.shape[1:]):

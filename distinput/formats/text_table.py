@@ -369,7 +369,7 @@ class TextTable(TextRecords):
           FillError: a replacement does not fit its column.
           NullsError: a column holds nulls that nothing tells or replaces.
         """
-        return block_of(self.wanted.told(batch), self._spec.structure, self._fills)
+        return block_of(self.wanted.told(batch, self._fills), self._spec.structure, self._fills)
 
     def _batch(self, data: Bytes, count: int, head: Head) -> Any:
         """Records as a record batch.

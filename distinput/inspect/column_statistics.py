@@ -2,6 +2,7 @@
 """Statistics of the columns of files, in one pass: what is missing, lengths, ranges, means and histograms."""
 
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from math import frexp, sqrt
 from typing import Any
 
@@ -151,8 +152,15 @@ class NumericStatistics:
         self.count += len(values)
         if not len(values):
             return
-        self.least = _plain(min(values.min(), np.array(self.least, values.dtype)[()]) if before else values.min())
-        self.most = _plain(max(values.max(), np.array(self.most, values.dtype)[()]) if before else values.max())
+        least, most = _comparable(values.min()), _comparable(values.max())
+        if before:
+            known = _comparable(self.least), _comparable(self.most)
+            if type(known[0]) is not type(least) and (
+                isinstance(least, np.generic) or isinstance(known[0], np.generic)
+            ):
+                raise ValueError("its values are of several kinds, such as times and numbers")
+            least, most = min(least, known[0]), max(most, known[1])
+        self.least, self.most = _plain(least), _plain(most)
         finite = values.astype(np.float64)
         finite = finite[np.isfinite(finite)] if values.dtype.kind == "f" else finite
         if not len(finite):
@@ -188,8 +196,19 @@ Range = NumericStatistics
 """The name that it had before."""
 
 
+def _comparable(value: Any) -> Any:
+    """A number as Python has it, which compares all of them exactly, and a time as NumPy has it, in any unit."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value
+    if isinstance(value, date):
+        return np.datetime64(value)
+    return np.timedelta64(value) if isinstance(value, timedelta) else _plain(value)
+
+
 def _plain(value: Any) -> Any:
     """A number or a time as Python has it; as NumPy has it where Python has no such time."""
+    if not isinstance(value, np.generic):
+        return value
     found = value.item()
     return value if value.dtype.kind in "mM" and isinstance(found, int) else found
 

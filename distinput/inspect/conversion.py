@@ -109,7 +109,7 @@ def convert(
 
 def _nulls_of(files: Files, to: str) -> dict[str, Any]:
     """Options with which all nulls of the files are told that the new files can hold, if none say what becomes of them."""
-    made = files.format
+    made = getattr(files.format, "inner", files.format)  # of folders such as year=2024
     if to not in _WITH_NULLS or not isinstance(made, Parquet | ArrowIpc) or made.tells != "in place":
         return {}
     return {"valid": list(dict.fromkeys(path for each in files.paths for path in made.null_paths(each)))}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What files are: their format, their size, and the columns or features of their records."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from distinput.inspect.examples import as_code, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.url_secrets import without_secrets
+from distinput.values.nest import Structure
 from distinput.values.spec import TensorSpec
 
 _NO_DTYPES = ("mixed", "string")
@@ -162,8 +164,8 @@ def _columns(files: Files) -> tuple[ColumnDescription, ...]:
             schema = conforming.rows_of(files.paths[0], schema, None)
         return tuple([column for field in schema for column in _of_field(field)])
     spec = made.spec(files.paths[0] if made.spec_from_file else None)
-    paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
-    columns = [ColumnDescription(name or "value", *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
+    names = _names_in(spec.structure)
+    columns = [ColumnDescription(name or "value", *_leaf(leaf)) for name, leaf in zip(names, spec.leaves, strict=True)]
     place = {str(key): at for at, key in enumerate(spec.structure.order)}
     return tuple(sorted(columns, key=lambda one: place.get(one.name, place.get(one.name.partition(".")[0], 0))))
 
@@ -174,8 +176,16 @@ def _of_field(field: Any) -> list[ColumnDescription]:
         spec = schema_spec([field])
     except UnsupportedTypeError:
         return [ColumnDescription(field.name, str(field.type), ())]
-    paths = [path.replace("']['", ".").strip("[]'\"") for path in spec.structure.paths]
-    return [ColumnDescription(name, *_leaf(leaf)) for name, leaf in zip(paths, spec.leaves, strict=True)]
+    names = _names_in(spec.structure)
+    return [ColumnDescription(name, *_leaf(leaf)) for name, leaf in zip(names, spec.leaves, strict=True)]
+
+
+def _names_in(at: Structure, name: str = "") -> Iterator[str]:
+    """The names of leaves, with dots in them for those of inner nests; empty for a bare leaf."""
+    if at.is_leaf:
+        yield name
+    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+        yield from _names_in(child, f"{name}.{key}" if name else str(key))
 
 
 def _leaf(leaf: Any) -> tuple[str, tuple[int | None, ...]]:

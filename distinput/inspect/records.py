@@ -314,6 +314,6 @@ def _outside_a_day(array: Any) -> bool:
 def _as_bytes(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, list):
-        return [_as_bytes(each) for each in value]
+    if isinstance(value, list | tuple):  # the pairs of a map are tuples
+        return type(value)([_as_bytes(each) for each in value])
     return {key: _as_bytes(each) for key, each in value.items()} if isinstance(value, dict) else value

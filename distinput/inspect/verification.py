@@ -14,7 +14,7 @@ import pyarrow as pa
 from distinput.arrow.arrow import fields_of_map, is_held
 from distinput.arrow.validity import zero_of
 from distinput.data.dataset import Dataset
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError
+from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.folder import MANIFEST, names_in
 from distinput.files.manifest import load_manifest
 from distinput.files.source import naming, open_binary, size_of, version_of
@@ -389,7 +389,7 @@ def _of_workers(files: Files, number: int) -> Iterator[Finding]:
         dataset = files.dataset(**_as_arrays(files))
         whole = RowsDigest.of(dataset)
         parts = [RowsDigest.of(Dataset(auto_shard(dataset.node, number, worker))) for worker in range(number)]
-    except (DataLossError, InvalidArgumentError) as error:
+    except DistinputError as error:
         yield Finding(None, "workers", f"{number} workers cannot read the records: {error}")
         return
     together = sum(parts, RowsDigest())

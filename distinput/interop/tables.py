@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
-from distinput.arrow.arrow import has_missing, names_of, nested
+from distinput.arrow.arrow import has_missing, names_of, nested, one_batch
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.tabular import Reading, filled_names
 from distinput.arrow.validity import null_paths
@@ -325,7 +325,7 @@ class _SnapshotParquet(ConformingParquet):
             return True
         names = self.conforming.names_in(path, schema_of(path, stamp))
         replaced = [*([] if self.nulls == "error" else self.nulls), *self.conforming.valid]
-        ranges = ranges_of(path, stamp, tuple([(names.get(name, name), "") for name, _ in replaced]))
+        ranges = ranges_of(path, stamp, frozenset([names.get(name, name) for name, _ in replaced]))
         there = ranges[group] if group < len(ranges) else {}
         known = {name: there[theirs] for name, theirs in names.items() if theirs in there}
         return possible(self.term, {**self.conforming.bounds(path, self.nulls), **known})[0]
@@ -701,8 +701,7 @@ class _Fragment:
         taken = self.table.schema.empty_table()
         if len(rows):
             taken = self._opened.take(rows.tolist(), columns=self.table.stored)
-        (batch,) = taken.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self.table.schema)]
-        return self.table.reading.block(batch, self.table.spec_of(""), rows)
+        return self.table.reading.block(one_batch(taken), self.table.spec_of(""), rows)
 
     def blocks(self, first: int) -> Iterator[Block]:
         """The rows from a number on."""

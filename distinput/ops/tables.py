@@ -16,13 +16,14 @@ from distinput.arrow.arrow import (
     NullsError,
     UnsupportedTypeError,
     columns_of,
+    one_batch,
     taken,
     to_column,
     without_rows,
     without_views,
 )
 from distinput.arrow.tabular import Reading
-from distinput.arrow.validity import marked, zero_of
+from distinput.arrow.validity import marked
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows
 from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
@@ -456,13 +457,11 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
         arrays[name] = values
         if is_arrow_array(values):
             array = arrow_array_of(values)
-            told = _told_in_place(array, name, reading)
+            told = _told_columns(array, name, reading)
             if told is not None:
-                arrays[name] = told
+                arrays[name] = told.pop(str(name))
+                marks |= told
                 continue
-            if name in valid:
-                fill.setdefault(name, zero_of(array.type))
-                marks[valid[name]] = array.is_valid()
             if name in fill:
                 try:
                     arrays[name] = to_column(array, name, fill[name])
@@ -473,15 +472,17 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
     return from_tensor_slices({**arrays, **marks}, reading.who)
 
 
-def _told_in_place(array: Any, name: str, reading: Reading) -> Any:
-    """The columns of a named array whose nulls are told where they are; None: others are asked for, or there are none."""
-    batch = pa.table({name: array}).combine_chunks().to_batches()[:1] or [without_rows(pa.schema([(name, array.type)]))]
-    nulls, valid = [tuple([each for each in option if each[0] == name]) for option in (reading.nulls, reading.valid)]
-    own = replace(reading, nulls=nulls, valid=valid).of_table(batch, batch[0].schema)
-    if not own.valid or own.valid[0][1]:
+def _told_columns(array: Any, name: Any, reading: Reading) -> dict[str, Any] | None:
+    """A named array whose nulls are told, in its place or by the mark beside it, by name; None: they are not told."""
+    batch = one_batch(pa.table({str(name): array}))
+    nulls, valid = [
+        tuple([(str(name), told) for each, told in option if each == name]) for option in (reading.nulls, reading.valid)
+    ]
+    own = replace(reading, nulls=nulls, valid=valid).of_table([batch], batch.schema)
+    if not own.valid:
         return None
-    own.block(batch[0], own.spec(batch[0].schema), 0)  # what cannot be read is refused
-    return columns_of(marked(batch[0], own.valid, dict(nulls)), dict(nulls))[name]
+    own.block(batch, own.spec(batch.schema), 0)  # what cannot be read is refused
+    return columns_of(marked(batch, own.valid, dict(nulls)), dict(nulls))
 
 
 def _of_array(array: Any, reading: Reading) -> Node:

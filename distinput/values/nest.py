@@ -184,7 +184,7 @@ class Structure:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What was compiled for it cannot be sent to another process, and is compiled there again.
-        return Structure, (self.kind, self.keys, self.children, self.cls, self.order, self.mapping)
+        return Structure, (self.kind, self.keys, self.children, self.cls, self.order, self.mapping, self.told)
 
     def __str__(self) -> str:
         return str(self.build(["."] * self.num_leaves)).replace("'.'", ".")

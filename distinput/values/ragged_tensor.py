@@ -618,7 +618,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.gather`.
         """
-        numbers = np.arange(self.nrows())[np.asarray(rows)]
+        numbers = np.arange(self.nrows())[np.asarray(rows, None if np.size(rows) else np.int64)]
         lengths = self.row_lengths()[numbers]
         return RaggedTensor(self._values[row_numbers(self._row_splits[:-1][numbers], lengths)], splits_of(lengths))
 
@@ -881,7 +881,7 @@ def arrow_rows(values: Array) -> Any:
     elif counts_several(values.dtype):
         raise TypeError(f"Arrow has no type for {values.dtype}; cast it to one unit, such as datetime64[s]")
     else:
-        flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+        flat = pa.array(np.ascontiguousarray(values, values.dtype.newbyteorder("=")).reshape(-1))
     return fixed_size_lists(flat, values.shape)
 
 

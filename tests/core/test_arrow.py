@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow arrays become columns of the same values, wherever a slice begins, and what no column can hold is refused."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from distinput.arrow.arrow import (
     block_of,
     columns_of,
     names_of,
+    one_batch,
     schema_spec,
     to_column,
     to_columns,
@@ -309,3 +311,21 @@ def test_runs_in_structs_and_lists_that_are_null() -> None:
         {"s": {"a": 6}, "l": None},
     ]
     assert di.data.Dataset.range(1).map(lambda _: runs[3]).to_list() == [6]
+
+
+def test_text_that_arrow_leaves_in_chunks_is_one_batch() -> None:
+    """As of more than 2 GiB, which the offsets of text cannot reach."""
+    table = pa.table({"t": pa.chunked_array([["a"], ["bc", None]]), "x": pa.chunked_array([[1, 2, 3]])})
+    left = SimpleNamespace(combine_chunks=lambda: table)
+    made = one_batch(left)
+    assert (made.to_pydict(), made.schema.field("t").type) == (table.to_pydict(), pa.large_string())
+    assert one_batch(table.slice(0, 0)).num_rows == 0
+
+
+@pytest.mark.parametrize("value, kind", [(7, pa.int64()), ("?", pa.string()), (0.5, pa.float32())])
+def test_nulls_of_lists_of_lists_of_one_size_are_replaced(value: Any, kind: Any) -> None:
+    rows = [[[value] * 2, None], None, [[value] * 2] * 2]
+    array = pa.array([[[value] * 2] * 2, *rows], pa.list_(pa.list_(kind, 2), 2))[1:]
+    whole = value.encode() if isinstance(value, str) else value
+    made: Any = to_column(array, "x", value)
+    assert made.whole().tolist() == [[[whole] * 2] * 2] * 3

@@ -189,3 +189,9 @@ def test_rows_are_filled_up_with_numbers_of_their_dtype_only(value: Any) -> None
 def test_integers_of_lists_fit_into_the_dtype() -> None:
     with pytest.raises(InvalidArgumentError, match="the integer 1099511627776 does not fit into int32"):
         RaggedTensor.from_list([[1 << 40], []], "int32")
+
+
+def test_no_rows_are_taken() -> None:
+    rows = RaggedTensor.from_list([[1], [2, 3]])
+    for none in (rows.take([]), rows[[]]):
+        assert (none.to_list(), none.dtype) == ([], rows.dtype)

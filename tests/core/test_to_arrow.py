@@ -86,3 +86,14 @@ def test_times_that_count_several_units_at_once_have_no_type(unit: str) -> None:
         pa.array(ragged)
     unit_alone = np.datetime_data(np.dtype(unit))[0]
     assert slices.map(lambda one: one.astype(f"{unit[: unit.index('[')]}[{unit_alone}]")).to_arrow().num_rows == 2
+
+
+def test_ragged_rows_of_the_other_byte_order_are_those_of_this_one() -> None:
+    rows = distinput.RaggedTensor.from_row_lengths(np.arange(3).astype(np.arange(1).dtype.newbyteorder()), [2, 1])
+    nested = distinput.RaggedTensor.from_row_lengths(rows, [1, 1])
+    for value in (rows, nested):
+        for ds in (
+            distinput.data.Dataset.from_tensors({"x": value}),
+            distinput.data.Dataset.from_tensor_slices({"x": value}),
+        ):
+            assert ds.to_arrow()["x"].to_pylist() in (value.to_list(), [value.to_list()])

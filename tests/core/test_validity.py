@@ -460,3 +460,32 @@ def test_names_of_marks_are_text(valid: Any, tmp_path: Path) -> None:
     ):
         with pytest.raises(di.errors.InvalidArgumentError, match=r"valid must be a dict .* or a list of columns, got"):
             make().to_list()
+
+
+@pytest.mark.parametrize("nulls", [{"s.a": 7}, {"s": {"a": 7}}, {"s": 7}, {"m": {"a": 7}}, {"m": 7}, {"m.a": 7}])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_replaces_nulls_of_a_field_does_so_where_they_are_told(nulls: Any, in_place: bool, tmp_path: Path) -> None:
+    table = pa.table({"s": [{"a": 1}, {"a": None}], "m": [[{"a": 1}, {"a": None}], []]})
+    pq.write_table(table, str(tmp_path / "a.parquet"))
+    name = next(iter(nulls))[0]
+    valid = [f"{name}.a"] if in_place else {f"{name}.a": "known"}
+    for ds in (
+        Dataset.from_arrow(table.select([name]), nulls=nulls, valid=valid),
+        di.data.ParquetDataset(str(tmp_path / "a.parquet"), columns=[name], nulls=nulls, valid=valid),
+    ):
+        rows = [row[name] for row in ds.to_list()]
+        values = [row["a"]["value"] if in_place else row["a"] for row in rows]
+        assert values == ([1, 7] if name == "s" else [[1, 7], []])
+
+
+@pytest.mark.parametrize("nulls", [{"l": []}, {"l": (), "s": {"a": 7}}])
+def test_replacements_that_are_lists_and_dicts_serve_every_way_to_read(nulls: Any, tmp_path: Path) -> None:
+    table = pa.table({"x": [1, 2, 3, 4], "l": [[1], None] * 2, "s": [{"a": 1}, {"a": 2}] * 2})
+    pq.write_table(table, str(tmp_path / "a.parquet"), row_group_size=2)
+    di.io.write_arrow(str(tmp_path / "a.arrow"), {name: table[name] for name in table.column_names}, batch_rows=2)
+    parquet = di.data.ParquetDataset(str(tmp_path / "a.parquet"), nulls=nulls)
+    arrow = di.data.ArrowDataset(str(tmp_path / "a.arrow"), nulls=nulls)
+    assert [row["l"].tolist() for row in parquet.filter(pc.field("x") > 2)] == [[1], []]
+    for ds in (parquet, arrow):
+        assert ds[3]["l"].tolist() == []
+        assert sorted(int(row["x"]) for row in ds.global_shuffle(seed=1)) == [1, 2, 3, 4]

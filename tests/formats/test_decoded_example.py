@@ -80,3 +80,42 @@ def test_json_is_read_as_by_tensorflow() -> None:
 def test_what_is_no_example_in_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="decode_json_example: each item must be an Example in JSON, got"):
         decode_json_example(text)
+
+
+@pytest.mark.parametrize("value", [[1, 2**63], [2**63, -1], [[2**63], [-1]], [2**63], np.uint64(2**63)])
+def test_integers_that_fit_into_no_int64_are_no_floats(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="9223372036854775808 does not fit into int64"):
+        encode_example({"x": value})
+    assert decode_example(encode_example({"x": [1.0, 2**63]}))["x"].tolist() == [1.0, 2.0**63]
+
+
+@pytest.mark.parametrize(
+    "features, says",
+    [
+        ({"x": [[1, 2], [3]]}, "'x': the lists in it must agree in length"),
+        ({5: 1}, "key of a feature must be text, got 5"),
+    ],
+)
+def test_what_is_no_feature_is_refused(features: Any, says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        encode_example(features)
+
+
+@pytest.mark.parametrize(
+    "kind, value, says",
+    [
+        ("bytesList", '"a b!"', "is not base64"),
+        ("bytesList", '"YWJjZ"', "is not base64"),
+        ("floatList", "1e39", "too large for float32"),
+    ],
+)
+def test_json_of_no_value_is_refused(kind: str, value: str, says: str) -> None:
+    text = f'{{"features": {{"feature": {{"x": {{"{kind}": {{"value": [{value}]}}}}}}}}}}'
+    with pytest.raises(InvalidArgumentError, match=says):
+        decode_json_example(text)
+
+
+@pytest.mark.parametrize("coded", ["YWI=", "YWI", "YW I=", "YWI=\\n", "-_-_"])
+def test_base64_of_every_writing_is_read(coded: str) -> None:
+    text = '{"features": {"feature": {"x": {"bytesList": {"value": ["' + coded + '"]}}}}}'
+    assert decode_example(decode_json_example(text))["x"][0] in (b"ab", b"\xfb\xff\xbf")

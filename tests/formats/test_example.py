@@ -421,3 +421,9 @@ def test_infinite_numbers_and_texts_in_arrays_are_kept() -> None:
     message = encode_example({"f": [np.inf, 1.0], "t": [np.array(["a"]), np.array(["b"])]})
     made = parse_single_example(message, {"f": FixedLenFeature([2], "float32"), "t": FixedLenFeature([2], "string")})
     assert [made["f"].tolist(), list(made["t"])] == [[np.inf, 1.0], [b"a", b"b"]]
+
+
+@pytest.mark.parametrize("serialized", ["text", None, 5, [b""]])
+def test_what_is_no_message_is_refused(serialized: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="parse_single_example: serialized must be one message as bytes"):
+        parse_single_example(serialized, {"x": VarLenFeature("int64")})

@@ -141,3 +141,16 @@ def test_a_ragged_feature_may_have_another_key_in_messages() -> None:
     assert message_key("é", VarLenFeature(np.int64)) == "é".encode()
     assert message_key("a", RaggedFeature(np.int64, "b")) == b"b"
     assert message_key("a", RaggedFeature(np.int64)) == b"a"
+
+
+@pytest.mark.parametrize("dtype, value", [("int64", 2**63), ("float32", 1e39)])
+def test_a_default_that_does_not_fit_is_refused(dtype: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"default_value (must fit into int64|is too large)"):
+        di.io.FixedLenFeature([], dtype, value)
+    assert np.isinf(di.io.FixedLenFeature([], "float32", np.inf).default())
+
+
+@pytest.mark.parametrize("value", [[1, 2], []])
+def test_what_fills_up_sequences_is_one_value(value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="default_value must be a scalar"):
+        _ = di.io.FixedLenSequenceFeature([], "int64", True, value).padding

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,3 +60,24 @@ def test_a_schema_prints_on_one_line() -> None:
 def test_what_is_no_schema_is_refused(given: Any, says: str) -> None:
     with pytest.raises(InvalidArgumentError, match=says):
         RowSchema.of("csv", given)
+
+
+def test_nulls_of_bytes_of_every_width_are_told() -> None:
+    for kind, zero in ((pa.large_binary(), b""), (pa.binary(3), bytes(3))):
+        schema = RowSchema(pa.schema({"x": kind}), nulls=(("x",),))
+        rows = schema.told(pa.RecordBatch.from_arrays([pa.array([b"abc", None], kind)], ["x"])).to_pylist()
+        assert [row["x"] for row in rows] == [{"value": b"abc", "valid": True}, {"value": zero, "valid": False}]
+
+
+@pytest.mark.parametrize(
+    "nulls", [{"s": {"a": 7}, "l": 7, "x": 7}, {"s.a": 7, "l": 7, "x": 7}, {"s": 7, "l": 7, "x": 7}]
+)
+def test_what_replaces_nulls_does_so_where_they_are_told(nulls: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"x": 1, "s": {"a": 1}, "l": [1, null]}\n{"x": null, "s": {"a": null}, "l": null}\n'
+    )
+    read = di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), nulls=nulls, valid=["x", "s.a", "l[]"])
+    made = pa.Table.from_pylist([{"x": 1, "s": {"a": 1}, "l": [1, None]}, {"x": None, "s": {"a": None}, "l": None}])
+    rows = read.to_list()
+    assert rows == di.data.Dataset.from_arrow(made, nulls=nulls, valid=["x", "s.a", "l[]"]).to_list()
+    assert [row["x"]["value"] for row in rows] == [1, 7]

@@ -230,3 +230,9 @@ def test_long_steps_are_read() -> None:
     words = [b"x" * 200, b"y"]
     message = encode_sequence_example({}, {"w": [words, [b"z"] * 90]})
     assert plain(parse_single_sequence_example(message, None, {"w": STEPS["w"]}))[1] == {"w": [words, [b"z"] * 90]}
+
+
+@pytest.mark.parametrize("serialized", [b"abc", 5, [1, 2], ["a"], np.array(b"abc", object)])
+def test_what_is_no_batch_of_messages_is_refused(serialized: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="parse_sequence_example: serialized must be messages as bytes"):
+        parse_sequence_example(serialized, {"x": VarLenFeature("int64")})

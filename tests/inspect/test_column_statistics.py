@@ -102,3 +102,24 @@ def test_features_that_some_messages_lack(tmp_path: Path) -> None:
     with pytest.raises(UnimplementedError, match="records='bytes'"):
         statistics(path)
     assert statistics(path, records="bytes")["value"].rows == 1
+
+
+def test_columns_of_another_type_in_another_file_are_compared_as_they_are(tmp_path: Path) -> None:
+    def file(name: str, values: Any) -> str:
+        pa.parquet.write_table(pa.table({"x": values}), tmp_path / name)
+        return str(tmp_path / name)
+
+    floats, small = file("f", pa.array([-0.5, 2.75])), file("s", pa.array([1, 2], pa.uint8()))
+    large = file("l", pa.array([-300, 2**63 - 1]))
+    for paths in ([floats, small], [small, floats]):
+        assert (statistics(paths)["x"].values.least, statistics(paths)["x"].values.most) == (-0.5, 2.75)
+    for paths in ([large, small, floats], [floats, small, large]):
+        assert (statistics(paths)["x"].values.least, statistics(paths)["x"].values.most) == (-300, 2**63 - 1)
+    days = file("d", pa.array([0, 3], pa.date32()))
+    seconds = file("t", pa.array([86400 * 3 + 1, 5], pa.timestamp("ms")))
+    for paths in ([days, seconds], [seconds, days]):
+        found = statistics(paths)["x"].values
+        assert np.datetime64(found.least) == np.datetime64(0, "D")
+        assert np.datetime64(found.most) == np.datetime64(3, "D")
+    with pytest.raises(UnimplementedError, match="times and numbers"):
+        statistics([days, floats])

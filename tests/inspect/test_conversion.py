@@ -224,3 +224,11 @@ def test_nulls_of_all_files_stay_nulls_between_tables(tmp_path: Path) -> None:
     assert (tmp_path / "csv" / "part-00000.csv").read_text() == '"x","f"\n1,\n,nan\n'
     with pytest.raises(di.errors.InvalidArgumentError, match="tfrecord cannot write the nulls"):
         convert(str(tmp_path / "1.parquet"), str(tmp_path / "tfrecord"), "tfrecord")
+
+
+def test_nulls_of_all_folders_stay_nulls(tmp_path: Path) -> None:
+    for year, values in (("2023", [1, 2]), ("2024", [3, None])):
+        (tmp_path / "in" / f"year={year}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": pa.array(values, pa.int64())}), tmp_path / "in" / f"year={year}" / "a.parquet")
+    convert(str(tmp_path / "in"), str(tmp_path / "out"), "parquet")
+    assert [record.value["x"] for record in head(str(tmp_path / "out"))] == [1, 2, 3, None]

@@ -82,3 +82,11 @@ def test_files_without_a_byte_are_described(name: str, tmp_path: Path) -> None:
     found = describe(str(tmp_path / name))
     assert (found.bytes, found.looked_at) == (0, 0)
     assert not found.columns or [column.name for column in found.columns] == ["value"]
+
+
+def test_names_of_columns_may_hold_brackets_and_quotes(tmp_path: Path) -> None:
+    names = ["a[0]", "it's", 'say "b"', "s"]
+    values = [[1], [2], [3], [{"x[]": 1, "y": 2}]]
+    di.io.write_parquet(str(tmp_path / "a.parquet"), dict(zip(names, values, strict=True)))
+    found = [column.name for column in describe(str(tmp_path / "a.parquet")).columns]
+    assert found == [*names[:3], "s.x[]", "s.y"]

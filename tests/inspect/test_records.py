@@ -122,3 +122,9 @@ def test_times_that_are_none_of_a_day_are_shown_as_they_are(tmp_path: Path) -> N
         di.io.write_arrow(path, {"t": pa.array([100_000 if stored == pa.int32() else -5], stored).view(kind)})
         (found,) = head(path)
         assert found.value["t"].astype(int) == (100_000 if stored == pa.int32() else -5)
+
+
+def test_text_in_maps_is_bytes_as_elsewhere(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.list_(pa.string()))
+    di.io.write_parquet(str(tmp_path / "a.parquet"), {"m": pa.array([[("k", ["v"])], None], kind)})
+    assert [record.value["m"] for record in head(str(tmp_path / "a.parquet"))] == [[(b"k", [b"v"])], None]

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,3 +130,9 @@ def test_nulls_are_no_damage_but_workers_cannot_read_them(tmp_path: Path) -> Non
 def test_public_names() -> None:
     missing: list[Any] = [name for name in di.inspect.__all__ if not hasattr(di.inspect, name)]
     assert missing == []
+
+
+def test_nulls_of_lists_of_lists_of_one_size_are_no_damage(tmp_path: Path) -> None:
+    kind = pa.list_(pa.list_(pa.int64(), 2), 2)
+    di.io.write_parquet(str(tmp_path / "a.parquet"), {"f": pa.array([[[1, 2], [3, 4]], None], kind)})
+    assert verify(str(tmp_path / "a.parquet")).findings == ()

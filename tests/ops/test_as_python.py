@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import pickle
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -499,3 +500,17 @@ def test_what_is_no_number_is_refused() -> None:
         PRICES.as_decimal(dtype="float")
     with pytest.raises(InvalidArgumentError, match="as_decimal: 'z' is not a component of text"):
         PRICES.as_decimal(["z"]).to_list()
+
+
+def test_what_a_reader_tells_of_its_columns_is_told_in_another_process(tmp_path: Path) -> None:
+    table = pa.table({"m": [[{"a": 1, "b": "x"}], []], "p": [Decimal("1.50"), Decimal("2.00")]})
+    pq.write_table(table, str(tmp_path / "a.parquet"))
+    for ds in (
+        di.data.ParquetDataset(str(tmp_path / "a.parquet")),
+        di.data.Dataset.from_arrow(table),
+        di.data.Dataset.from_arrow(pa.concat_tables([table, table])),
+    ):
+        for made in (lambda given: given.as_rows(), lambda given: given.as_decimal()):
+            wanted = made(ds).to_list()
+            assert pickle.loads(pickle.dumps(made(ds))).to_list() == wanted
+            assert made(pickle.loads(pickle.dumps(ds))).to_list() == wanted

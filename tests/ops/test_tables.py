@@ -229,3 +229,31 @@ def test_the_laws_hold() -> None:
     table = pa.concat_tables([TABLE, TABLE.slice(1), TABLE])
     check_dataset(lambda: Dataset.from_arrow(table))
     check_dataset(lambda: Dataset.from_arrow(lambda: table.to_reader()))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([[1], None]),
+        pa.array([{"a": 1, "t": "x"}, None]),
+        pa.array([5, None], pa.date32()),
+        pa.array([[5, 6], None], pa.list_(pa.int8(), 2)),
+        pa.chunked_array([["a"], [None]]),
+    ],
+)
+def test_a_dict_of_columns_tells_nulls_as_a_table_does(array: Any) -> None:
+    for valid in ({"x": "known"}, ["x"]):
+        rows = di.data.Dataset.from_arrow({"x": array}, valid=valid).to_list()
+        assert rows == di.data.Dataset.from_arrow(pa.table({"x": array}), valid=valid).to_list()
+
+
+def test_nulls_in_lists_are_not_told_by_the_mark_of_the_lists() -> None:
+    lists = pa.array([[1, None], None])
+    for columns in ({"x": lists}, pa.table({"x": lists})):
+        with pytest.raises(InvalidArgumentError, match=r"valid=\['x\[\]'\]"):
+            di.data.Dataset.from_arrow(columns, valid={"x": "known"}).to_list()
+
+
+def test_names_of_columns_may_be_numbers() -> None:
+    rows = di.data.Dataset.from_arrow({0: pa.array([1, 2]), 1: pa.array([3, None])}, nulls={1: 7}).to_list()
+    assert rows == [{0: 1, 1: 3}, {0: 2, 1: 7}]
