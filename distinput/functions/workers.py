@@ -9,6 +9,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count, islice
+from threading import current_thread, main_thread
 from typing import Any, Protocol
 
 from distinput.arrow.adopt import Promise, adopt, all_known, owned
@@ -35,7 +36,7 @@ from distinput.kernels.kernel import Flag
 from distinput.run.processes import Processes, Workforce, pickled, without
 from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
-from distinput.run.threads import Task, cores, in_lane
+from distinput.run.threads import Task, cores, in_lane, lane
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
@@ -232,12 +233,13 @@ class FailedCall:
 class Done:
     """The results of a part in blocks, with an error in the place of each missing result.
 
-    From another process, also the specs of what the functions before the last return.
+    From another process, also the specs of what the functions before the last return, and what `Refills.error` says there.
     """
 
     parts: list[Block | FailedCall]
     seconds: float = 0.0
     kinds: Kinds = ()
+    mixed: Exception | None = None
 
     @property
     def rows(self) -> int:
@@ -286,13 +288,13 @@ class Calling:
     def __post_init__(self) -> None:
         object.__setattr__(self, "refills", Refills(self.chain.op, self.chain.functions, each=self.each))
 
-    def check_refills(self) -> None:
-        """Refuse functions that do so on several threads, whatever `on_error` says.
+    def check_refills(self, done: Done) -> None:
+        """Refuse functions that do so on several threads, here or where they were called, whatever `on_error` says.
 
         Raises:
           InvalidArgumentError: they do; any result may be wrong.
         """
-        error = self.refills.error()
+        error = done.mixed or self.refills.error()
         if error is not None:
             self.note(error, len(self.chain.functions) - 1, "")
             raise error
@@ -307,7 +309,7 @@ class Calling:
 
     def delivered(self, done: Done, rows: Block, at: Callable[[int], Mark]) -> Results:
         """The results of a part one after the other; see `Done.delivered`."""
-        self.check_refills()
+        self.check_refills(done)
         return done.delivered(rows, at, self.note, tolerant=self.run.tolerant)
 
 
@@ -575,6 +577,10 @@ class WorkerTask:
 
     def __init__(self, chain: Calls, call: str) -> None:
         self.chain, self.call = chain, call
+        self._refills = Refills(chain.op, chain.functions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WorkerTask, (self.chain, self.call)
 
     def __repr__(self) -> str:
         return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
@@ -582,8 +588,12 @@ class WorkerTask:
     def __call__(self, given: tuple[Block, Kinds, bool]) -> Done:
         part, kinds, tolerant = given
         self.chain.settle(kinds)
-        done = work(self.chain, part, None, tolerant=tolerant)
+        refills = self._refills if lane() else None  # beside other threads
+        done = work(self.chain, part, None, refills, tolerant=tolerant)
         done.kinds = self.chain.kinds
+        error = None if refills is None else refills.error()
+        if error is not None:
+            done.mixed = sendable(error)
         for place, made in enumerate(done.parts):
             if isinstance(made, FailedCall):
                 fault_of(made.error)  # which its traceback tells
@@ -965,7 +975,11 @@ def _is_of_main(structure: Structure) -> bool:
 
 def _called_there(data: bytes, part: tuple[Block, Kinds, bool] | bytes, call: tuple[str, int]) -> Done | bytes:
     """What a worker does with a part; `call` is the pass, and a number in it."""
-    done = _task(data, call[0])(pickle.loads(part) if isinstance(part, bytes) else part)
+    task, given = _task(data, call[0]), pickle.loads(part) if isinstance(part, bytes) else part
+    # The workers of some executors, such as those of Dask, call on several threads; others on the first one of a process.
+    done = task(given) if current_thread() is main_thread() else in_lane(task, given)
+    if done.mixed is not None:
+        done.mixed.add_note("in a worker of the executor")
     for made in done.parts:
         if isinstance(made, FailedCall):
             made.error.add_note(f"in a worker of the executor:\n{made.trace}")
