@@ -1164,7 +1164,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         if n >= 0:
             return n
         advice = loader.advice() if "torch.utils.data" in sys.modules else ""  # `list` asks for the length too
-        raise TypeError(("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + advice)
+        why = "The dataset is infinite." if n == INFINITE else f"The dataset length is unknown{texts.leaving_out(self._node)}."
+        raise TypeError(why + advice)
 
     def __bool__(self) -> bool:
         return True

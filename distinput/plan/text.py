@@ -121,6 +121,22 @@ def summary(node: Node) -> str:
     return f"{node.op}{label}({', '.join(arguments)}) {_spec(node)} {_count(node)}"
 
 
+def leaving_out(node: Node) -> str:
+    """Why nobody knows how many elements there are, where it is because a step leaves out what fails; else "".
+
+    >>> import distinput as di
+    >>> leaving_out(di.data.Dataset.range(9).ignore_errors().batch(2).node).partition(";")[0]
+    ': ignore_errors leaves out what fails'
+    """
+    step = next((each for each in walk(node) if each.skips_failures), None)
+    if step is None:
+        return ""
+    return (
+        f": {step.op} leaves out what fails; `cardinality_bounds()` has the most that there can be, `assert_cardinality(n)` "
+        "says how many there are"
+    )
+
+
 def _spec(node: Node) -> str:
     try:
         spec = _known(node)

@@ -20,6 +20,9 @@ def test_the_length_is_told_where_it_is_known() -> None:
         len(RANGE(7).repeat())
     with pytest.raises(TypeError, match=r"^The dataset length is unknown\.$"):
         len(RANGE(7).filter(lambda x: x > 3))
+    for thinned in (RANGE(7).ignore_errors(), RANGE(7).map(abs, on_error="skip").batch(2)):
+        with pytest.raises(TypeError, match=r"^The dataset length is unknown: \w+_errors? leaves out what fails; `cardinality_b"):
+            len(thinned)
     assert RANGE(0)  # an empty dataset is one, too
 
 
