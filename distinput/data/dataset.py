@@ -1164,7 +1164,11 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         if n >= 0:
             return n
         advice = loader.advice() if "torch.utils.data" in sys.modules else ""  # `list` asks for the length too
-        why = "The dataset is infinite." if n == INFINITE else f"The dataset length is unknown{texts.leaving_out(self._node)}."
+        why = (
+            "The dataset is infinite."
+            if n == INFINITE
+            else f"The dataset length is unknown{texts.leaving_out(self._node)}."
+        )
         raise TypeError(why + advice)
 
     def __bool__(self) -> bool:

@@ -502,7 +502,9 @@ def from_delta(
         of_table = f"Delta table {at_version.metadata().id}"
         wanted = _pinned("from_delta", of_table, version)
         if wanted is not None and wanted > at_version.version():
-            at_version = DeltaTable(uri, None, options)  # the newest; the library looks for a version far behind it for hours
+            at_version = DeltaTable(
+                uri, None, options
+            )  # the newest; the library looks for a version far behind it for hours
         if wanted is not None and not 0 <= wanted <= at_version.version():
             raise InvalidArgumentError(
                 f"from_delta: the {of_table} has no version {wanted}; the newest one is {at_version.version()}"

@@ -66,7 +66,9 @@ def dask(workers: int = 2) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(workers, threads_per_worker=2 // workers, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL") as cluster,
+        LocalCluster(
+            workers, threads_per_worker=2 // workers, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
+        ) as cluster,
         Client(cluster) as client,
         client.get_executor() as executor,
     ):
@@ -121,7 +123,14 @@ def ray() -> Iterator[Any]:
         ray.shutdown()
 
 
-KINDS = {"dask": dask, "dask on threads": partial(dask, 1), "interpreters": interpreters, "loky": loky, "mpi": mpi, "ray": ray}
+KINDS = {
+    "dask": dask,
+    "dask on threads": partial(dask, 1),
+    "interpreters": interpreters,
+    "loky": loky,
+    "mpi": mpi,
+    "ray": ray,
+}
 
 
 class Watched(Executor):

@@ -340,8 +340,5 @@ def test_what_cannot_be_sent_is_not_taken_for_a_broken_executor() -> None:
     assert str(error).endswith("or install cloudpickle, or leave out executor=")
     _, error = until_error(RANGE(4).window(2).map(identity, executor=fresh, output_signature=INT64))
     assert isinstance(error, TypeError)
-    assert (
-        str(error)
-        == "map: elements that hold datasets cannot be sent to worker processes; leave out executor="
-    )
+    assert str(error) == "map: elements that hold datasets cannot be sent to worker processes; leave out executor="
     assert len(made) == 2

@@ -191,7 +191,9 @@ def test_a_state_of_no_version_of_the_table_is_refused(numbers: Numbers, tmp_pat
 
 @pytest.mark.parametrize("version", [99, -1, np.int64(-1), 2**63 - 1, 2**63, 2**70])
 def test_a_version_that_is_not_there(numbers: Numbers, version: Any) -> None:
-    absent = rf"has no version {version}; the newest|cannot open version {version} of|has no snapshot {version}; it has \["
+    absent = (
+        rf"has no version {version}; the newest|cannot open version {version} of|has no snapshot {version}; it has \["
+    )
     with pytest.raises(InvalidArgumentError, match=absent):
         numbers.open(version)
 

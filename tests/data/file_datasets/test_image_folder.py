@@ -88,7 +88,9 @@ def test_a_folder_without_images_moves_no_label(folder: Path, notes: bool) -> No
     memory.put(str(folder), f"/{root}", recursive=True)
     memory.makedirs(f"/{root}/aa/deep", exist_ok=True)
     for place in (folder, f"file://{folder}", f"memory://{root}"):
-        with pytest.raises(InvalidArgumentError, match=r"class 'aa' has no images; remove its folder, or give class_names"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"class 'aa' has no images; remove its folder, or give class_names"
+        ):
             di.data.ImageFolderDataset(place)
         made = di.data.ImageFolderDataset(place, class_names=names)
         assert made.class_names == tuple(names)
