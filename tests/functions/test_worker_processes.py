@@ -174,7 +174,5 @@ def test_datasets_do_not_go_to_processes() -> None:
 
 def test_a_function_that_cannot_be_sent_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(
-        TypeError, match=r"map: .*<lambda>.* cannot be sent to worker processes: .*, or leave out processes=True$"
-    ):
+    with pytest.raises(TypeError, match=r"map: .*<lambda>.* cannot be sent to worker .* leave out processes=True$"):
         RANGE(3).map(lambda x: x, processes=True)
