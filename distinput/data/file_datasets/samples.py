@@ -90,24 +90,24 @@ class ImageFolderDataset(Dataset[Any]):
         (root,), storage = stored(as_paths(directory), storage_options, filesystem)
         if channels not in (0, 1, 3, 4):
             raise InvalidArgumentError(f"ImageFolderDataset: channels must be 0, 1, 3 or 4, got {channels}")
-        found = _images((local_path(root) or root).rstrip("/") or root)
-        names = tuple(sorted(found)) if class_names is None else tuple(class_names)
-        absent = [each for each in names if each not in found]
-        if absent or not any(found[each] for each in names):
+        images = _images((local_path(root) or root).rstrip("/") or root)
+        names = tuple(sorted(images)) if class_names is None else tuple(class_names)
+        absent = [each for each in names if each not in images]
+        if absent or not any(images[each] for each in names):
             what = f"class {absent[0]!r} has no images" if absent else "there are no images in folders"
             raise InvalidArgumentError(
                 f"ImageFolderDataset: {root}: {what}; images are in subfolders named by their classes, such as "
                 f"{root}/cat/1.jpg, with one of the suffixes {', '.join(_SUFFIXES)}"
             )
-        empty = [each for each in names if not found[each]]
+        empty = [each for each in names if not images[each]]
         if empty and class_names is None:
             # Without its class, the labels of those behind it would be others than where the class has images.
             raise InvalidArgumentError(
                 f"ImageFolderDataset: {root}: class {empty[0]!r} has no images; remove its folder, or give class_names, "
                 "in which a class may be without images"
             )
-        paths = [path for each in names for path in found[each]]
-        labels = np.repeat(np.arange(len(names), dtype=np.int64), [len(found[each]) for each in names])
+        paths = [path for each in names for path in images[each]]
+        labels = np.repeat(np.arange(len(names), dtype=np.int64), [len(images[each]) for each in names])
         labels.flags.writeable = False
         pairs = replace(
             from_tensor_slices((np.array([os.fsencode(path) for path in paths], object), labels)), storage=storage
