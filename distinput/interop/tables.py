@@ -712,14 +712,13 @@ class _Fragment:
         return int(self._opened.count_rows())
 
     def block(self, rows: Ints) -> Block:
-        wanted, table = rows, self.table.schema.empty_table()
-        in_order = bool((np.diff(rows) > 0).all())
-        if not in_order:  # Lance takes rows that ascend
-            wanted, places = np.unique(rows, return_inverse=True)
-        if len(wanted):
-            table = self._opened.take(wanted.tolist(), columns=self.table.stored)
-        if not in_order:
-            table = table.take(places)
+        if not len(rows):
+            table = self.table.schema.empty_table()
+        elif (np.diff(rows) > 0).all():
+            table = self._opened.take(rows.tolist(), columns=self.table.stored)
+        else:  # Lance takes rows that ascend
+            ascending, places = np.unique(rows, return_inverse=True)
+            table = self._opened.take(ascending.tolist(), columns=self.table.stored).take(places)
         (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], self.table.schema)]
         return self.table.reading.block(batch, self.table.spec_of(""), rows)
 

@@ -134,16 +134,13 @@ def _elements(spec: str | None, number: str | None) -> str:
     return f"{counted}{told_spec}{told_number}"
 
 
-def leaving_out(node: Node) -> str:
-    """Why nobody knows how many elements there are, where it is because a step leaves out what fails; else "".
+def leaving_out(step: Node) -> str:
+    """Why nobody knows how many elements there are behind a step that leaves out what fails.
 
     >>> import distinput as di
-    >>> leaving_out(di.data.Dataset.range(9).ignore_errors().batch(2).node).partition(";")[0]
+    >>> leaving_out(di.data.Dataset.range(9).ignore_errors().node).partition(";")[0]
     ': ignore_errors leaves out what fails'
     """
-    step = next((each for each in walk(node) if each.skips_failures), None)
-    if step is None:
-        return ""
     return (
         f": {step.op} leaves out what fails; `cardinality_bounds()` has the most that there can be, `assert_cardinality(n)` "
         "says how many there are"
