@@ -26,7 +26,7 @@ from distinput.names.lazy import failures, later, load_extensions
 from distinput.names.words import html, meant, shown
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
-from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds, describe
+from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds, describe, walk
 from distinput.rewrite import Running
 from distinput.run.run import OpCounters, Run
 from distinput.values.leaves import as_python
@@ -1168,7 +1168,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         if n >= 0:
             return n
         advice = loader.advice() if "torch.utils.data" in sys.modules else ""  # `list` asks for the length too
-        raise TypeError(("The dataset is infinite." if n == INFINITE else "The dataset length is unknown.") + advice)
+        step = None if n == INFINITE else next((each for each in walk(self._node) if each.skips_failures), None)
+        why = "" if step is None else texts.leaving_out(step)  # loaded for this alone
+        raise TypeError(f"The dataset {'is infinite' if n == INFINITE else 'length is unknown'}{why}." + advice)
 
     def __bool__(self) -> bool:
         return True

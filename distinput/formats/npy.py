@@ -335,14 +335,14 @@ class Npz(TableFormat):
         )
 
     def rows(self, path: str) -> int | None:
-        return _rows(self._arrays(path))
+        return self._count(path, self._arrays(path))
 
     def gathers(self, path: str) -> bool:
         return True
 
     def units(self, files: FileTable) -> Ints | None:
         paths = [files.path(number) for number in range(len(files))]
-        return np.fromiter(ask_each(lambda path: _rows(self._arrays(path)), paths), np.int64, len(files))
+        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _row_bytes(self._arrays(files.path(0)))) if len(files) else 1
@@ -350,7 +350,7 @@ class Npz(TableFormat):
     def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, stamp = self.first_row(path, position), stamp_of(path)
         arrays = self._arrays(path)
-        rows = _rows(arrays)
+        rows = self._count(path, arrays)
         check_reached(path, rows, row)
         for first, stop in cut_rows(rows - row, block_rows(_row_bytes(arrays)), size, given):
             if local_path(path) is not None:
@@ -361,7 +361,7 @@ class Npz(TableFormat):
         arrays = self._arrays(path)
         wanted = np.asarray(rows, np.int64)
         try:
-            check_rows(wanted, _rows(arrays))
+            check_rows(wanted, self._count(path, arrays))
         except IndexError as error:
             raise InvalidArgumentError(f"{path}: {error}") from None
         if all(array.dtype.isnative for array in arrays.values()):
@@ -389,9 +389,11 @@ class Npz(TableFormat):
         columns = None if self.columns is None else tuple(self.columns)
         return _arrays(path, stamp_of(path), columns, local_path(path) if self.memory_map else None)
 
-
-def _rows(arrays: Mapping[str, Any]) -> int:
-    return next((len(array) for array in arrays.values()), 0)
+    def _count(self, path: str, arrays: Mapping[str, Any]) -> int:
+        """The number of rows; where no array is wanted, as if folders have all columns, that of all arrays."""
+        if not arrays and self.columns is not None:
+            arrays = replace(self, columns=None)._arrays(path)
+        return next((len(array) for array in arrays.values()), 0)
 
 
 def _row_bytes(arrays: Mapping[str, Any]) -> int:

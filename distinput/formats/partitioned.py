@@ -132,7 +132,7 @@ def _split(format: Format, kinds: PartitionDtypes) -> Format:
     if columns is None:
         return Partitioned(format, kinds, fill)
     rest = tuple([name for name in columns if name not in names])
-    inner = format.with_columns(rest) or replace(format, columns=rest or None)  # type: ignore[type-var]
+    inner = format.with_columns(rest) or replace(format, columns=rest)  # type: ignore[type-var]
     return Partitioned(inner, kinds, fill, tuple(columns))
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import count, islice
+from threading import current_thread, main_thread
 from typing import Any, Protocol
 
 from distinput.arrow.adopt import Promise, adopt, all_known, owned
@@ -32,10 +33,10 @@ from distinput.functions.chain import Chain, Kinds, Refills
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.kernels.kernel import Flag
-from distinput.run.processes import Processes, Workforce, pickled
+from distinput.run.processes import Processes, Workforce, pickled, without
 from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
-from distinput.run.threads import Task, cores, in_lane
+from distinput.run.threads import Task, cores, in_lane, lane
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
@@ -232,12 +233,13 @@ class FailedCall:
 class Done:
     """The results of a part in blocks, with an error in the place of each missing result.
 
-    From another process, also the specs of what the functions before the last return.
+    From another process, also the specs of what the functions before the last return, and what `Refills.error` says there.
     """
 
     parts: list[Block | FailedCall]
     seconds: float = 0.0
     kinds: Kinds = ()
+    mixed: Exception | None = None
 
     @property
     def rows(self) -> int:
@@ -286,13 +288,13 @@ class Calling:
     def __post_init__(self) -> None:
         object.__setattr__(self, "refills", Refills(self.chain.op, self.chain.functions, each=self.each))
 
-    def check_refills(self) -> None:
-        """Refuse functions that do so on several threads, whatever `on_error` says.
+    def check_refills(self, done: Done) -> None:
+        """Refuse functions that do so on several threads, here or where they were called, whatever `on_error` says.
 
         Raises:
           InvalidArgumentError: they do; any result may be wrong.
         """
-        error = self.refills.error()
+        error = done.mixed or self.refills.error()
         if error is not None:
             self.note(error, len(self.chain.functions) - 1, "")
             raise error
@@ -307,7 +309,7 @@ class Calling:
 
     def delivered(self, done: Done, rows: Block, at: Callable[[int], Mark]) -> Results:
         """The results of a part one after the other; see `Done.delivered`."""
-        self.check_refills()
+        self.check_refills(done)
         return done.delivered(rows, at, self.note, tolerant=self.run.tolerant)
 
 
@@ -558,10 +560,11 @@ def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) ->
 # ----------------------------------------------------------------------------
 
 
-def workforce_of(chain: Calls, count: int, op: str = "map") -> Workforce:
+def workforce_of(chain: Calls, count: int) -> Workforce:
     """`count` workers for the functions of an op, started when they are first needed."""
-    task = WorkerTask(chain)
-    return Workforce(lambda: Processes(task, count, op))
+    call = f"{chain.op}(processes=True)"
+    task = WorkerTask(chain, call)
+    return Workforce(lambda: Processes(task, count, call))
 
 
 class WorkerTask:
@@ -569,10 +572,15 @@ class WorkerTask:
 
     Args:
       chain: the functions.
+      call: what the program wrote to have workers, for messages.
     """
 
-    def __init__(self, chain: Calls) -> None:
-        self.chain = chain
+    def __init__(self, chain: Calls, call: str) -> None:
+        self.chain, self.call = chain, call
+        self._refills = Refills(chain.op, chain.functions)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WorkerTask, (self.chain, self.call)
 
     def __repr__(self) -> str:
         return ", ".join(getattr(f, "__qualname__", None) or repr(f) for f in self.chain.functions)
@@ -580,15 +588,19 @@ class WorkerTask:
     def __call__(self, given: tuple[Block, Kinds, bool]) -> Done:
         part, kinds, tolerant = given
         self.chain.settle(kinds)
-        done = work(self.chain, part, None, tolerant=tolerant)
+        refills = self._refills if lane() else None  # beside other threads
+        done = work(self.chain, part, None, refills, tolerant=tolerant)
         done.kinds = self.chain.kinds
+        error = None if refills is None else refills.error()
+        if error is not None:
+            done.mixed = sendable(error)
         for place, made in enumerate(done.parts):
             if isinstance(made, FailedCall):
                 fault_of(made.error)  # which its traceback tells
                 made.trace = trace_text(made.error)
                 made.error = sendable(made.error)
             else:
-                done.parts[place] = packed(made)
+                done.parts[place] = packed(made, self.call)
         return done
 
 
@@ -617,7 +629,7 @@ class _Processes:
         """Hand a part to the next worker, and return its number."""
         worker = self._sent % self.workers
         calling = self._calling
-        self._processes.send(worker, (packed(rows), calling.chain.kinds, calling.run.tolerant))
+        self._processes.send(worker, (packed(rows, self._processes.call), calling.chain.kinds, calling.run.tolerant))
         self._sent += 1
         return worker
 
@@ -647,7 +659,7 @@ def called_at_once(workforce: Workforce, chain: Calls, given: Block) -> list[tup
         parts = [given.rows(part.start, part.stop) for part in balanced_slices(given.size, len(workers))]
         parts = [part for part in parts if part.size]
         for worker, part in enumerate(parts):
-            workers.send(worker, (packed(part), chain.kinds, False))
+            workers.send(worker, (packed(part, workers.call), chain.kinds, False))
         done = [workers.receive(worker, _patiently) for worker in range(len(parts))]
         for worker, each in enumerate(done):
             _note_traces(each, workers.pids[worker])
@@ -678,12 +690,21 @@ def sendable(error: Exception) -> Exception:
     return other
 
 
-def packed(block: Block) -> Block:
-    """The same elements in memory that holds nothing else, so that no more than they are sent."""
-    return ColumnBlock(block.structure, [_packed_column(column) for column in block.materialize().columns], block.size)
+def packed(block: Block, call: str) -> Block:
+    """The same elements in memory that holds nothing else, so that no more than they are sent.
+
+    Args:
+      block: the elements.
+      call: what the program wrote to have workers, for messages; see `without`.
+
+    Raises:
+      TypeError: they hold datasets.
+    """
+    columns = [_packed_column(column, call) for column in block.materialize().columns]
+    return ColumnBlock(block.structure, columns, block.size)
 
 
-def _packed_column(column: Column) -> Column:
+def _packed_column(column: Column, call: str) -> Column:
     if isinstance(column, Dense):
         array = column.array
         return column if array.flags.c_contiguous else Dense(array.copy())
@@ -691,15 +712,14 @@ def _packed_column(column: Column) -> Column:
         return column.used()
     if isinstance(column, Ragged):
         sizes = column.sizes
-        flat = _packed_column(column.unstack())
+        flat = _packed_column(column.unstack(), call)
         assert isinstance(flat, Dense | Strings)
         return Ragged(flat, sizes.cumsum() - sizes, sizes, column.loose)
     if column.ragged_rank is not None:
         return column.copied()
     if isinstance(column, Datasets) and not column.optional:
-        raise TypeError(
-            "map: elements that hold datasets cannot be sent to worker processes; leave out processes=True or executor="
-        )
+        op, cure = without(call)
+        raise TypeError(f"{op}: elements that hold datasets cannot be sent to worker processes; {cure}")
     return column
 
 
@@ -713,6 +733,8 @@ def _packed_column(column: Column) -> Column:
 # Source: PEP 3148.
 # ----------------------------------------------------------------------------
 
+
+_BY_EXECUTOR = "map(executor=)"
 
 _TRIES = 4
 """How often a part is sent before its loss is an error."""
@@ -877,9 +899,9 @@ class _Lanes:
         if _is_here(executor):
             return in_lane, (calling.work, rows, calling.run.cancelled.is_set)
         if self._payload is None:
-            self._payload = pickled("map", WorkerTask(calling.chain))
+            self._payload = pickled(_BY_EXECUTOR, WorkerTask(calling.chain, _BY_EXECUTOR))
         # Dask takes calls with equal arguments for one call, so there is a number, too.
-        part: Any = (packed(rows), calling.chain.kinds, calling.run.tolerant)
+        part: Any = (packed(rows, _BY_EXECUTOR), calling.chain.kinds, calling.run.tolerant)
         if _is_of_main(rows.structure):
             part = dumps(part)
         return _called_there, (self._payload, part, (self._pass, next(self._calls)))
@@ -941,8 +963,8 @@ def _sent(data: bytes) -> WorkerTask:
 @lru_cache(maxsize=8)
 def _task(data: bytes, of_pass: str) -> WorkerTask:  # noqa: ARG001 - a pass of its own
     """The work of a pass: the functions are shared, and what they return is claimed anew."""
-    chain = _sent(data).chain
-    return WorkerTask(chain.anew() if isinstance(chain, Chain) else chain)
+    sent = _sent(data)
+    return WorkerTask(sent.chain.anew() if isinstance(sent.chain, Chain) else sent.chain, sent.call)
 
 
 def _is_of_main(structure: Structure) -> bool:
@@ -953,7 +975,11 @@ def _is_of_main(structure: Structure) -> bool:
 
 def _called_there(data: bytes, part: tuple[Block, Kinds, bool] | bytes, call: tuple[str, int]) -> Done | bytes:
     """What a worker does with a part; `call` is the pass, and a number in it."""
-    done = _task(data, call[0])(pickle.loads(part) if isinstance(part, bytes) else part)
+    task, given = _task(data, call[0]), pickle.loads(part) if isinstance(part, bytes) else part
+    # The workers of some executors, such as those of Dask, call on several threads; others on the first one of a process.
+    done = task(given) if current_thread() is main_thread() else in_lane(task, given)
+    if done.mixed is not None:
+        done.mixed.add_note("in a worker of the executor")
     for made in done.parts:
         if isinstance(made, FailedCall):
             made.error.add_note(f"in a worker of the executor:\n{made.trace}")

@@ -15,6 +15,8 @@ from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
+
 from distinput.arrow.arrow import has_missing, names_of, nested, one_batch
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.tabular import Reading, filled_names
@@ -42,6 +44,7 @@ from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nu
 from distinput.interop.rank_steps import ShardNames
 from distinput.names.lazy import library
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out
+from distinput.plan.check import taken
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec
 
@@ -388,8 +391,11 @@ def _pinned(who: str, of_table: str, given: Any) -> int | None:
       StateError: a state is of no version of the table, or of several.
       TypeError: neither a number nor a state.
     """
-    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
-        return given
+    given = taken(given)
+    if given is None:
+        return None
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return int(given)
     if not isinstance(given, Mapping):
         raise TypeError(f"{who}: a version must be a number, or a state that holds one, got a {type(given).__name__}")
     told = sorted(set(_snapshots(given)))
@@ -495,6 +501,14 @@ def from_delta(
         at_version = table if isinstance(table, DeltaTable) else DeltaTable(table, storage_options=options)
         of_table = f"Delta table {at_version.metadata().id}"
         wanted = _pinned("from_delta", of_table, version)
+        if wanted is not None and wanted > at_version.version():
+            at_version = DeltaTable(
+                uri, None, options
+            )  # the newest; the library looks for a version far behind it for hours
+        if wanted is not None and not 0 <= wanted <= at_version.version():
+            raise InvalidArgumentError(
+                f"from_delta: the {of_table} has no version {wanted}; the newest one is {at_version.version()}"
+            )
         if wanted not in (None, at_version.version()):
             at_version = DeltaTable(uri, wanted, options)
         _check_protocol(printed_uri, at_version)
@@ -698,10 +712,14 @@ class _Fragment:
         return int(self._opened.count_rows())
 
     def block(self, rows: Ints) -> Block:
-        taken = self.table.schema.empty_table()
-        if len(rows):
-            taken = self._opened.take(rows.tolist(), columns=self.table.stored)
-        return self.table.reading.block(one_batch(taken), self.table.spec_of(""), rows)
+        if not len(rows):
+            table = self.table.schema.empty_table()
+        elif (np.diff(rows) > 0).all():
+            table = self._opened.take(rows.tolist(), columns=self.table.stored)
+        else:  # Lance takes rows that ascend
+            ascending, places = np.unique(rows, return_inverse=True)
+            table = self._opened.take(ascending.tolist(), columns=self.table.stored).take(places)
+        return self.table.reading.block(one_batch(table), self.table.spec_of(""), rows)
 
     def blocks(self, first: int) -> Iterator[Block]:
         """The rows from a number on."""
@@ -835,10 +853,9 @@ def from_lance(
             table = lance.dataset(uri, wanted, storage_options=options)
         elif wanted is not None:
             table = table.checkout_version(wanted)
-    except (ValueError, OSError) as error:
-        raise InvalidArgumentError(
-            f"from_lance: cannot open {without_secrets(uri)} at this version: {error}"
-        ) from error
+    except (ValueError, OSError, OverflowError) as error:
+        place = without_secrets(uri) if wanted is None else f"version {wanted} of {without_secrets(uri)}"
+        raise InvalidArgumentError(f"from_lance: cannot open {place}: {error}") from error
     for name in columns or ():
         _check_column("from_lance", name, table.schema.names)
     # A table that takes the place of another has its name.

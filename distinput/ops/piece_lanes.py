@@ -94,7 +94,7 @@ class ProcessLanes:
     def send(self, given: tuple[WorkPiece, bool, bool]) -> int:
         piece, *asked = given
         worker = self._sent % len(self._processes)
-        blocks = [(packed(block), after) for block, after in piece.blocks]
+        blocks = [(packed(block, "on_workers"), after) for block, after in piece.blocks]
         try:
             self._processes.send(worker, (piece._replace(blocks=blocks), *asked))
         except UnavailableError as error:
@@ -235,7 +235,7 @@ class ServiceLanes:
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
         piece, tolerant, past_damage = given
-        blocks = [(packed(block), after) for block, after in piece.blocks]
+        blocks = [(packed(block, "on_workers"), after) for block, after in piece.blocks]
         return self._sent((piece._replace(blocks=blocks), tolerant, past_damage))
 
     def _sent(self, given: tuple[WorkPiece, bool, bool], tries: int = 1) -> _SentPiece:

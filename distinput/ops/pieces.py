@@ -354,7 +354,7 @@ class PieceTask:
         return piece._replace(blocks=[(self.reader.fetch(_numbers(block), 0), after) for block, after in piece.blocks])
 
     def _made(self, block: Block) -> Block:
-        return packed(block) if self.elsewhere else block.materialize()
+        return packed(block, "on_workers") if self.elsewhere else block.materialize()
 
     def _told(self, error: Exception, steps: list[Node]) -> Told:
         trouble = trouble_of(error)

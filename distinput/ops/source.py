@@ -176,7 +176,7 @@ class Source(Signed):
         if not self.processes:
             return None
         calls = self.num_parallel_calls
-        return workforce_of(self.reads, cores() if calls in (None, AUTOTUNE) else int(calls), self.op)
+        return workforce_of(self.reads, cores() if calls in (None, AUTOTUNE) else int(calls))
 
     @cached_property
     def found(self) -> ThreadTrial:

@@ -109,24 +109,50 @@ def _lines(node: Node, indent: str) -> list[str]:
 
 
 def summary(node: Node) -> str:
-    """What is known of a pipeline without calling a function or opening a file; what is not known yet is a question mark.
+    """What is known of a pipeline without calling a function or opening a file; what is not known yet is said in words.
 
     >>> import distinput as di
     >>> summary(di.data.Dataset.from_tensor_slices({"x": [[1.0, 2.0]] * 6}).batch(4).node)
-    "batch(4) {'x': float32[?,2]} × 2"
+    "batch(4): 2 elements of {'x': float32[?,2]}"
+    >>> summary(di.data.ParquetDataset(["gone.parquet"]).batch(4).node)
+    'batch(4): its elements are not known yet'
     """
     label = "" if node.name is None else f"[{node.name}]"
     told = given(node)
     arguments = [*told.values()] if len(told) == 1 else [f"{name}={text}" for name, text in told.items()]
-    return f"{node.op}{label}({', '.join(arguments)}) {_spec(node)} {_count(node)}"
+    elements = _elements(_spec(node), _number(node))
+    return f"{node.op}{label}({_cut(', '.join(arguments), _TWO_LINES - len(elements))}): {elements}"
 
 
-def _spec(node: Node) -> str:
+def _elements(spec: str | None, number: str | None) -> str:
+    """What elements look like, and how many there are, in words; None: it is not known yet."""
+    if number is None and spec is None:
+        return "its elements are not known yet"
+    counted = "1 element" if number == "1" else f"{number} elements" if number else "elements"
+    told_spec = ", of which the spec is not known yet" if spec is None else f" of {spec}"
+    told_number = {None: ", not counted yet", "": ", nobody knows how many"}.get(number, "")
+    return f"{counted}{told_spec}{told_number}"
+
+
+def leaving_out(step: Node) -> str:
+    """Why nobody knows how many elements there are behind a step that leaves out what fails.
+
+    >>> import distinput as di
+    >>> leaving_out(di.data.Dataset.range(9).ignore_errors().node).partition(";")[0]
+    ': ignore_errors leaves out what fails'
+    """
+    return (
+        f": {step.op} leaves out what fails; `cardinality_bounds()` has the most that there can be, `assert_cardinality(n)` "
+        "says how many there are"
+    )
+
+
+def _spec(node: Node) -> str | None:
     try:
         spec = _known(node)
     except Exception:  # noqa: BLE001 - whoever iterates the dataset gets the error
-        spec = None
-    return "?" if spec is None else spec_text(spec, ",")
+        return None
+    return None if spec is None else short_spec_text(spec)
 
 
 def _known(node: Node) -> Spec | None:
@@ -137,6 +163,44 @@ def _known(node: Node) -> Spec | None:
     return node.spec
 
 
-def _count(node: Node) -> str:
-    asks = any((step.reads_files and "counts" not in vars(step)) or step.counting_calls for step in walk(node))
-    return "× ?" if asks else bounds_text(node) or "× ?"
+def _number(node: Node) -> str | None:
+    """How many elements there are, in words; None: they were not counted yet; "": it is known at the end."""
+    if any((step.reads_files and "counts" not in vars(step)) or step.counting_calls for step in walk(node)):
+        return None
+    text = bounds_text(node).removeprefix("× ").replace("…", " to ")
+    return {"?": "", "∞": "endless"}.get(text, text or None)
+
+
+# ----------------------------------------------------------------------------
+# What is too long for a line is cut.
+# ----------------------------------------------------------------------------
+
+
+_LONGEST, _TWO_LINES = 72, 124
+
+
+def short_spec_text(spec: Spec) -> str:
+    """The text of a spec, of which the first components are told where it is long.
+
+    >>> import distinput as di
+    >>> short_spec_text(di.data.Dataset.from_tensors({f"column_{i}": i for i in range(30)}).node.spec)
+    "{'column_0': int32, 'column_1': int32, 'column_2': int32, ... 27 more}"
+    """
+    spec = spec.folded
+    nest = spec.structure.build([_Word(_leaf_text(leaf, ",")) for leaf in spec.leaves])
+    text = str(nest)
+    if len(text) <= _LONGEST or type(nest) not in (dict, tuple):
+        return _cut(text, _LONGEST)
+    items = (
+        [f"{name!r}: {inner}" for name, inner in nest.items()] if type(nest) is dict else [str(each) for each in nest]
+    )
+    kept, room = [_cut(items[0], _LONGEST - 16)], _LONGEST - 16
+    while len(kept) < len(items) and len(", ".join([*kept, items[len(kept)]])) <= room:
+        kept.append(items[len(kept)])
+    more = [f"... {len(items) - len(kept)} more"] if len(items) > len(kept) else []
+    inside = ", ".join([*kept, *more])
+    return f"({inside})" if type(nest) is tuple else f"{{{inside}}}"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

@@ -106,7 +106,7 @@ class Processes:
     Args:
       function: called with one argument in each worker; it, its arguments and results must be picklable.
       count: how many workers.
-      op: whose they are, for messages.
+      call: what the program wrote to have them, for messages; see `without`.
 
     Raises:
       TypeError: `function` cannot be sent.
@@ -114,19 +114,20 @@ class Processes:
         imported by them.
     """
 
-    def __init__(self, function: Any, count: int, op: str) -> None:
+    def __init__(self, function: Any, count: int, call: str) -> None:
+        op, _ = without(call)
         if this_is_one():
             raise FailedPreconditionError(
                 f"{op}: a worker process cannot start worker processes; put what runs the script under "
                 "`if __name__ == '__main__':`"
             )
-        self.op, self._process = op, os.getpid()
+        self.op, self.call, self._process = op, call, os.getpid()
         self._unanswered: list[deque[Any]] = [deque() for _ in range(count)]
         self._ended = [0] * count  # how many workers the first of these has ended
         self._workers: list[tuple[subprocess.Popen[bytes], SegmentConnection]] = []
         self.broken = False
         _RUNNING.add(self)
-        self._function, self._message = function, [sys.path, *_payload(op, function)]
+        self._function, self._message = function, [sys.path, *_payload(call, function)]
         try:
             for _ in range(count):
                 self._workers.append(_started())
@@ -235,7 +236,7 @@ class Processes:
         """
         ready, why = self._workers[worker][1].receive()
         if not ready:
-            raise _unsendable(self.op, self._function, why)
+            raise _unsendable(self.call, self._function, why)
 
     def _received(self, worker: int, wait: Callable[[], bool], *, again: bool = True) -> Any:
         """What a worker answers; where it has ended, another one does, or, unless `again`, nobody."""
@@ -393,29 +394,33 @@ def check_sendable(op: str, function: Any) -> None:
         raise TypeError(f"{op}: processes=True needs a POSIX system, this is {os.name}; use threads")
     name = getattr(function, "__qualname__", "")
     if ("<lambda>" in name or "<locals>" in name) and importlib.util.find_spec("cloudpickle") is None:
-        raise _unsendable(op, function, "it has no name that another process could import")
+        raise _unsendable(f"{op}(processes=True)", function, "it has no name that another process could import")
 
 
-def pickled(op: str, function: Any) -> bytes:
+def pickled(call: str, function: Any) -> bytes:
     """A function as bytes, from which `pickle.loads` makes it in a process that can import what it names.
+
+    Args:
+      call: what the program wrote to have workers, for messages; see `without`.
+      function: the function.
 
     Raises:
       TypeError: it cannot be sent.
     """
-    return _payload(op, function)[1]
+    return _payload(call, function)[1]
 
 
-def _payload(op: str, function: Any) -> tuple[Any, bytes]:
+def _payload(call: str, function: Any) -> tuple[Any, bytes]:
     """What a worker needs to know about this program's main module, and the function as bytes."""
     if importlib.util.find_spec("cloudpickle") is not None:
         try:
             return None, dumps(function)
         except Exception as error:
-            raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
+            raise _unsendable(call, function, f"{type(error).__name__}: {error}") from error
     try:
         data = pickle.dumps(function)
     except Exception as error:
-        raise _unsendable(op, function, f"{type(error).__name__}: {error}") from error
+        raise _unsendable(call, function, f"{type(error).__name__}: {error}") from error
     if b"__main__" not in data:
         return None, data
     from multiprocessing import spawn
@@ -424,8 +429,19 @@ def _payload(op: str, function: Any) -> tuple[Any, bytes]:
     return {key: value for key, value in known.items() if key.startswith("init_main")}, data
 
 
-def _unsendable(op: str, function: Any, why: str | None) -> TypeError:
+def _unsendable(call: str, function: Any, why: str | None) -> TypeError:
+    op, cure = without(call)
     return TypeError(
         f"{op}: {function!r} cannot be sent to worker processes: {why}; define the function at the top level of a module, or "
-        "install cloudpickle, or leave out processes=True or executor="
+        f"install cloudpickle, or {cure}"
     )
+
+
+def without(call: str) -> tuple[str, str]:
+    """The op of a call that has workers, and how a program does without them, in words.
+
+    >>> without("map(executor=)"), without("on_workers")
+    (('map', 'leave out executor='), ('on_workers', 'leave out on_workers'))
+    """
+    op, _, option = call.rstrip(")").partition("(")
+    return op, f"leave out {option or op}"

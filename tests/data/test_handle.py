@@ -20,6 +20,9 @@ def test_the_length_is_told_where_it_is_known() -> None:
         len(RANGE(7).repeat())
     with pytest.raises(TypeError, match=r"^The dataset length is unknown\.$"):
         len(RANGE(7).filter(lambda x: x > 3))
+    for thinned in (RANGE(7).ignore_errors(), RANGE(7).map(abs, on_error="skip").batch(2)):
+        with pytest.raises(TypeError, match=r"^The dataset length is unknown: \w+_errors? leaves out what fails; `car"):
+            len(thinned)
     assert RANGE(0)  # an empty dataset is one, too
 
 
@@ -32,7 +35,7 @@ def test_an_explanation_says_what_fired_and_what_each_worker_reads() -> None:
 
 
 def test_a_dataset_shows_its_last_step() -> None:
-    assert repr(RANGE(4).batch(2)) == "<Dataset batch(2) int64[?] × 2>"
+    assert repr(RANGE(4).batch(2)) == "<Dataset batch(2): 2 elements of int64[?]>"
     assert repr(di.data.TextLineDataset("a.txt")).startswith("<TextLineDataset ")
 
 

@@ -52,12 +52,23 @@ def die_once(x: Any, mark: str) -> Any:
     return x * 2
 
 
+buffer = np.zeros(2, np.int64)
+
+
+def filled(x: Any) -> Any:
+    buffer[:] = x
+    time.sleep(0.002)
+    return buffer
+
+
 @contextmanager
-def dask() -> Iterator[Any]:
+def dask(workers: int = 2) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL") as cluster,
+        LocalCluster(
+            workers, threads_per_worker=2 // workers, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
+        ) as cluster,
         Client(cluster) as client,
         client.get_executor() as executor,
     ):
@@ -112,7 +123,14 @@ def ray() -> Iterator[Any]:
         ray.shutdown()
 
 
-KINDS = {"dask": dask, "interpreters": interpreters, "loky": loky, "mpi": mpi, "ray": ray}
+KINDS = {
+    "dask": dask,
+    "dask on threads": partial(dask, 1),
+    "interpreters": interpreters,
+    "loky": loky,
+    "mpi": mpi,
+    "ray": ray,
+}
 
 
 class Watched(Executor):
@@ -157,6 +175,11 @@ def main() -> None:
         told["skipped"] = [int(x) for x in numbers(9).map(inverse, on_error="skip", **options)]
         told["distinct"] = len({int(x) for x in numbers(1).repeat(100).map(drawn, **options)})
         told["workers"] = workers_of(executor)
+        told["filled"] = ""
+        try:
+            numbers(200).map(filled, executor=executor, output_signature=di.TensorSpec([2], "int64")).to_list()
+        except di.errors.InvalidArgumentError as error:
+            told["filled"] = str(error)
         told["abandoned"] = abandoned(executor)
         if folder:
             dying = partial(die_once, mark=f"{folder[0]}/mark")

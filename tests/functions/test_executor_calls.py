@@ -2,6 +2,7 @@
 import os
 import pickle
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -69,6 +70,43 @@ class Remembering(Executor):
 
     def shutdown(self, wait: bool = True) -> None:  # type: ignore[override]
         self.open = False
+
+
+class Elsewhere(Executor):
+    """Calls on two threads what went through pickle, as a worker of Dask with two threads does."""
+
+    _max_workers = 2
+
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(2)
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        call = pickle.dumps((fn, args, kwargs))
+
+        def there() -> Any:
+            function, given, named = pickle.loads(call)
+            return pickle.loads(pickle.dumps(function(*given, **named)))
+
+        return self.threads.submit(there)
+
+
+buffer = np.zeros(2, np.int64)
+
+
+def filled(x: Any) -> Any:
+    buffer[:] = x
+    time.sleep(0.002)
+    return buffer
+
+
+def filled_alone(x: Any) -> Any:
+    own = vars(OWN).setdefault("buffer", np.zeros(2, np.int64))
+    own[:] = x
+    time.sleep(0.002)
+    return own
+
+
+OWN = threading.local()
 
 
 def identity(x: Any) -> Any:
@@ -258,6 +296,22 @@ def test_an_executor_is_shut_down_by_what_all_of_them_understand() -> None:
     assert [each.open for each in made] == [False]
 
 
+def test_what_several_threads_of_a_worker_fill_is_an_error() -> None:
+    there, signature = Elsewhere(), di.TensorSpec([2], "int64")
+    with there.threads:
+        for tolerant in ("raise", "skip"):
+            options = {"executor": there, "output_signature": signature, "on_error": tolerant}
+            with pytest.raises(InvalidArgumentError, match=r"map: calls on several threads fill one array") as caught:
+                RANGE(200).map(filled, **options).to_list()
+            assert "buffer" in str(caught.value)
+            assert "in a worker of the executor" in caught.value.__notes__
+            alone = RANGE(200).map(filled_alone, **options)
+            assert [element.tolist() for element in alone] == [[i, i] for i in range(200)]
+        with ThreadPoolExecutor(1) as one:
+            taken = RANGE(40).map(filled, executor=one, output_signature=signature)
+            assert [element.tolist() for element in taken] == [[i, i] for i in range(40)]
+
+
 def test_the_workers_of_an_executor_are_counted() -> None:
     """By what pools of Python, of loky and of mpi4py say, and by the client of Dask's."""
 
@@ -283,10 +337,8 @@ def test_what_cannot_be_sent_is_not_taken_for_a_broken_executor() -> None:
     _, error = until_error(RANGE(4).map(lambda x: (lock, x)[1], executor=fresh, output_signature=INT64))
     assert isinstance(error, TypeError)
     assert "cannot be sent to worker processes: TypeError: cannot pickle '_thread.lock'" in str(error)
+    assert str(error).endswith("or install cloudpickle, or leave out executor=")
     _, error = until_error(RANGE(4).window(2).map(identity, executor=fresh, output_signature=INT64))
     assert isinstance(error, TypeError)
-    assert (
-        "elements that hold datasets cannot be sent to worker processes; leave out processes=True or executor="
-        in str(error)
-    )
+    assert str(error) == "map: elements that hold datasets cannot be sent to worker processes; leave out executor="
     assert len(made) == 2

@@ -49,8 +49,17 @@ def test_dask(tmp_path: Path) -> None:
     right(found)
     assert found["processes"] > 0
     assert found["workers"] == 2
+    assert found["filled"] == ""
     assert found["lost"] == list(range(0, 18, 2)), "Dask starts the worker anew, and what it had is called again"
     assert (tmp_path / "mark").exists()
+
+
+def test_dask_on_threads(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    found = told([sys.executable, "-m", JOB, "dask on threads"], tmp_path)
+    right(found)
+    assert found["workers"] == 2
+    assert "fill one array, buffer, over each other's results" in found["filled"]
 
 
 def test_loky(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import base64
 import json
+import re
 import string
 import struct
 from collections.abc import Callable, Sequence
@@ -188,9 +189,33 @@ def test_a_state_of_no_version_of_the_table_is_refused(numbers: Numbers, tmp_pat
         numbers.open("3")
 
 
-def test_a_version_that_is_not_there(numbers: Numbers) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"at this version|has no snapshot 99; it has \["):
-        numbers.open(99)
+@pytest.mark.parametrize("version", [99, -1, np.int64(-1), 2**63 - 1, 2**63, 2**70])
+def test_a_version_that_is_not_there(numbers: Numbers, version: Any) -> None:
+    absent = (
+        rf"has no version {version}; the newest|cannot open version {version} of|has no snapshot {version}; it has \["
+    )
+    with pytest.raises(InvalidArgumentError, match=absent):
+        numbers.open(version)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.array])
+def test_a_version_is_a_number_of_numpy(numbers: Numbers, kind: Any) -> None:
+    with iter(numbers.open()) as iterator:
+        told = re.search(r"(?:version|snapshot) ([0-9]+) of the", json.dumps(iterator.state()))
+    assert told
+    numbers.more([100])
+    assert len(numbers.open(kind(int(told[1])))) == 24
+
+
+@pytest.mark.parametrize("count", [4, 24])  # the four parts have a row each, or several
+def test_rows_are_reached_in_any_order(numbers: Numbers, count: int, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    whole = type(numbers)(other, count).open()
+    ordered = whole.to_list()
+    for dataset, rows in ((whole, ordered), (whole.take(count // 4), ordered[: count // 4])):
+        for places in (np.arange(len(rows))[::-1], [*range(len(rows)), 0, 0]):
+            assert dataset[places] == [rows[place] for place in places]
 
 
 # ----------------------------------------------------------------------------

@@ -310,6 +310,21 @@ def test_an_error_that_cannot_be_sent_names_its_element_and_its_step() -> None:
     assert any(note.startswith("in map(map_func=fails_oddly)") for note in notes)
 
 
+def test_what_cannot_be_sent_names_the_call_that_has_workers() -> None:
+    lock = threading.Lock()
+    windows = RANGE(4).window(2).map(lambda window: window, output_signature=RANGE(4).window(2).element_spec)
+    for dataset in (windows, RANGE(4).map(RANGE), RANGE(4).window(2).filter(bool)):
+        with pytest.raises(TypeError) as caught:
+            dataset.on_workers("processes:1").to_list()
+        assert (
+            str(caught.value)
+            == "on_workers: elements that hold datasets cannot be sent to worker processes; leave out on_workers"
+        )
+    for held in (RANGE(4).map(lambda x: (lock, x)[1]), RANGE(4).filter(lambda x: lock is not None)):
+        with pytest.raises(TypeError, match=r"on_workers: .* cannot be sent to worker .*, or leave out on_workers\n"):
+            held.on_workers("processes:1").to_list()
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_what_is_left_out_is_counted_alike(service: str) -> None:
     def dropped(dataset: di.data.Dataset[Any]) -> tuple[list[int], list[int]]:

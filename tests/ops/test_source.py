@@ -352,5 +352,5 @@ def test_what_is_no_source(source: Any, message: str) -> None:
 
 def test_it_prints_as_its_class() -> None:
     assert repr(SOURCE(Squares(), num_parallel_calls=2)).startswith(
-        "<Dataset from_source(source=Squares, num_parallel_calls=2) "
+        "<Dataset from_source(source=Squares, num_parallel_calls=2): "
     )

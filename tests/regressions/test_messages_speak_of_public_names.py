@@ -18,11 +18,11 @@ DATASET = D.range(2)
     [
         (
             lambda: DATASET.batch(DATASET),
-            "batch: batch_size must be an integer, got <Dataset range(first=0, stop=2) int64 × 2>",
+            "batch: batch_size must be an integer, got <Dataset range(first=0, stop=2): 2 elements of int64>",
         ),
         (
             lambda: DATASET.map(DATASET),
-            "map: map_func must be a function, got <Dataset range(first=0, stop=2) int64 × 2>",
+            "map: map_func must be a function, got <Dataset range(first=0, stop=2): 2 elements of int64>",
         ),
         (
             lambda: DATASET.padded_batch(2, [], DATASET),

@@ -14,7 +14,7 @@ from distinput.data.file_datasets.reading import reading
 from distinput.decoders.image import decode_image
 from distinput.decoders.members import MemberDecoder
 from distinput.errors import DistinputError, InvalidArgumentError, NoMatchError
-from distinput.files.folder import all_names_below, join_path, unlisted
+from distinput.files.folder import all_names_below, join_path, names_in, unlisted
 from distinput.files.mounts import stored
 from distinput.files.paths import as_paths, local_path
 from distinput.files.source import naming, open_binary
@@ -42,7 +42,8 @@ class ImageFolderDataset(Dataset[Any]):
 
     Args:
       directory: the folder; a path or any fsspec URL.
-      class_names: the names of the folders to read, in the order of their labels; None: all of them, sorted.
+      class_names: the names of the folders to read, in the order of their labels, of which some may be without images; None:
+        all of them, sorted.
       channels: 3 for RGB, 1 for gray, 4 for RGBA; 0: as each image has them.
       decode: false to get the bytes of the files in place of pixels.
       num_parallel_calls: threads that read and decode.
@@ -58,8 +59,8 @@ class ImageFolderDataset(Dataset[Any]):
 
     Raises:
       NotFoundError: the folder is not there.
-      InvalidArgumentError: a class has no images, there are none, or an image is in no class; at iteration, a file is no
-        image. The message names it.
+      InvalidArgumentError: a folder has no images and `class_names` is None, a class of `class_names` has no folder, there
+        are no images, or one is in no class; at iteration, a file is no image. The message names it.
 
     >>> import pathlib
     >>> import distinput as di
@@ -95,17 +96,24 @@ class ImageFolderDataset(Dataset[Any]):
             raise InvalidArgumentError(f"ImageFolderDataset: channels must be 0, 1, 3 or 4, got {channels}")
         if class_names is not None and len(set(class_names)) < len(class_names):
             raise InvalidArgumentError(f"ImageFolderDataset: class_names has a name twice, got {list(class_names)}")
-        found = _images((local_path(root) or root).rstrip("/") or root)
-        names = tuple(sorted(found)) if class_names is None else tuple(class_names)
-        empty = [each for each in names if each not in found]
-        if empty or not names:
-            what = f"class {empty[0]!r} has no images" if empty else "there are no images in folders"
+        images = _images((local_path(root) or root).rstrip("/") or root)
+        names = tuple(sorted(images)) if class_names is None else tuple(class_names)
+        absent = [each for each in names if each not in images]
+        if absent or not any(images[each] for each in names):
+            what = f"class {absent[0]!r} has no images" if absent else "there are no images in folders"
             raise InvalidArgumentError(
                 f"ImageFolderDataset: {root}: {what}; images are in subfolders named by their classes, such as "
                 f"{root}/cat/1.jpg, with one of the suffixes {', '.join(_SUFFIXES)}"
             )
-        paths = [path for each in names for path in found[each]]
-        labels = np.repeat(np.arange(len(names), dtype=np.int64), [len(found[each]) for each in names])
+        empty = [each for each in names if not images[each]]
+        if empty and class_names is None:
+            # Without its class, the labels of those behind it would be others than where the class has images.
+            raise InvalidArgumentError(
+                f"ImageFolderDataset: {root}: class {empty[0]!r} has no images; remove its folder, or give class_names, "
+                "in which a class may be without images"
+            )
+        paths = [path for each in names for path in images[each]]
+        labels = np.repeat(np.arange(len(names), dtype=np.int64), [len(images[each]) for each in names])
         labels.flags.writeable = False
         pairs = replace(
             from_tensor_slices((np.array([os.fsencode(path) for path in paths], object), labels)), storage=storage
@@ -118,9 +126,10 @@ class ImageFolderDataset(Dataset[Any]):
 
 
 def _images(root: str) -> dict[str, list[str]]:
-    """The paths of the images of each class, sorted."""
-    found: dict[str, list[str]] = {}
-    for path in _files(root):
+    """The paths of the images of each class, sorted; none where its folder has none."""
+    files, folders = _files(root)
+    found: dict[str, list[str]] = {name: [] for name in folders if not name.startswith(".")}
+    for path in files:
         parts = path.removeprefix(root).strip("/").split("/")
         if any(part.startswith(".") for part in parts) or not path.lower().endswith(_SUFFIXES):
             continue
@@ -132,21 +141,22 @@ def _images(root: str) -> dict[str, list[str]]:
     return {name: sorted(paths) for name, paths in found.items()}
 
 
-def _files(root: str) -> list[str]:
-    """The paths of all files below a folder."""
+def _files(root: str) -> tuple[list[str], list[str]]:
+    """The paths of all files below a folder, and the names of the folders in it."""
     local = local_path(root)
     if local is None:
-        paths = [join_path(root, name) for name in all_names_below(root)]
-        if not paths:
+        names = all_names_below(root)
+        if not names:
             raise NoMatchError(f"{root}: this directory has no files")
-        return paths
+        return [join_path(root, name) for name in names], sorted(set(names_in(root)).difference(names))
     with naming(root):
         os.stat(local)
-    paths = []
+    paths, folders = [], []
     for folder, below, names in os.walk(local, onerror=unlisted, followlinks=True):
         below[:] = [name for name in below if not _leads_back(folder, name)]
         paths += [f"{folder}/{name}" for name in names]
-    return paths
+        folders += below if folder == local else []
+    return paths, folders
 
 
 def _leads_back(folder: str, name: str) -> bool:

@@ -26,6 +26,7 @@ from distinput.names.words import html
 from distinput.plan.check import at_least, integer
 from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, Latest
+from distinput.plan.text import short_spec_text
 from distinput.run.run import Run
 from distinput.run.threads import Closing
 
@@ -732,7 +733,12 @@ class DistributedDataset:
         raise AttributeError(message)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} element_spec={self.element_spec} cardinality={self.cardinality}>"
+        steps, replicas = self.num_steps, self._source.terms.replicas.count
+        number = "endless" if steps == INFINITE else f"{steps:,}" if steps >= 0 else ""
+        known = "" if number else ", nobody knows how many"
+        where = "one replica" if replicas == 1 else f"each of {replicas} replicas"
+        told = f"{number} step{'s' * (steps != 1)}".strip()
+        return f"<{type(self).__name__}: {told} of {short_spec_text(self._source.spec)} for {where}{known}>"
 
 
 class DistributedDatasetsFromFunction(DistributedDataset):

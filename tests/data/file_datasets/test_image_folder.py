@@ -77,6 +77,29 @@ def test_a_link_to_a_folder_above_shows_no_image_again(folder: Path) -> None:
     assert di.data.ImageFolderDataset(folder).labels.tolist() == wanted
 
 
+@pytest.mark.parametrize("notes", [False, True])
+def test_a_folder_without_images_moves_no_label(folder: Path, notes: bool) -> None:
+    import fsspec
+
+    (folder / "aa" / "deep").mkdir(parents=True)
+    if notes:
+        (folder / "aa" / "deep" / "notes.txt").write_text("text")
+    memory, names = fsspec.filesystem("memory"), ["a", "aa", "b", "c"]
+    root = f"pictures_{notes}"
+    memory.put(str(folder), f"/{root}", recursive=True)
+    memory.makedirs(f"/{root}/aa/deep", exist_ok=True)
+    for place in (folder, f"file://{folder}", f"memory://{root}"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"class 'aa' has no images; remove its folder, or give class_names"
+        ):
+            di.data.ImageFolderDataset(place)
+        made = di.data.ImageFolderDataset(place, class_names=names)
+        assert made.class_names == tuple(names)
+        assert firsts(made) == [(2, 0), (1, 2), (0, 2), (3, 3)]
+        with pytest.raises(InvalidArgumentError, match=r"there are no images in folders"):
+            di.data.ImageFolderDataset(place, class_names=["aa"])
+
+
 def test_what_cannot_be_right_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
         di.data.ImageFolderDataset(folder / "nowhere")

@@ -65,7 +65,7 @@ def test_a_pass_that_is_not_recorded_has_plain_counters() -> None:
 
 def test_what_a_recording_shows() -> None:
     recording = Recording(di.data.Dataset.range(40).batch(8))
-    assert repr(recording) == "<Recording of <Dataset batch(8) int64[?] × 5>, which has not begun>"
+    assert repr(recording) == "<Recording of <Dataset batch(8): 5 elements of int64[?]>, which has not begun>"
     assert list(recording)
     assert re.fullmatch(r"<Recording 5 elements in [\d.]+ \S+, slowest: \S+>", repr(recording))
     assert recording.stats().bottleneck in html.unescape(recording._repr_html_())
