@@ -21,6 +21,7 @@ from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
 from distinput.plan.code import PYTHON
+from distinput.plan.families import Fused
 from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
 from distinput.plan.reach import ReachedCode
@@ -426,7 +427,7 @@ def steps_for_service(task: PieceTask) -> bytes:
 def word_of_steps(task: PieceTask, base: Node) -> str:
     """A word that tasks have which do the same: in all programs that run the same code on the same data."""
     steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
-    held = ReachedCode.of([argument for step in task.steps for argument in step.arguments().values()]).word
+    held = ReachedCode.of(_arguments_of(task)).word
     return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 
@@ -444,8 +445,13 @@ _CODE = ("step", "code", "held")
 
 def _functions_of(task: PieceTask) -> dict[str, list[str]]:
     """The functions that the steps reach and that each process imports itself, and what they do."""
-    arguments = [argument for step in task.steps for argument in step.arguments().values()]
-    return ReachedCode.of(arguments, code_alone=True).by_name
+    return ReachedCode.of(_arguments_of(task), code_alone=True).by_name
+
+
+def _arguments_of(task: PieceTask) -> list[Any]:
+    """The arguments of all steps, also of those that run as one."""
+    steps = [part for step in task.steps for part in (step.maps if isinstance(step, Fused) else (step,))]
+    return [argument for step in steps for argument in step.arguments().values()]
 
 
 def _answered(steps: bytes, message: _Message) -> _Answer:
