@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbours that run as one have the last one's elements, are named in order, count as their input does, and say what they are."""
+"""Neighbours that run as one have the last one's elements, count as their input does, and say what they are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
