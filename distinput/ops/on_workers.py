@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
@@ -564,7 +564,8 @@ class _Divided(Transparent):
         kind, count = self.workers
         words = ", ".join([step.where() for step in reversed(self.chain)])
         if kind == "threads":
-            with run.pool(count) as pool, closing(ThreadLanes(pool, count, self.tasks, run)) as threads:
+            make = partial(self._task, elsewhere=False)
+            with run.pool(count) as pool, closing(ThreadLanes(pool, count, self.tasks, make, run)) as threads:
                 yield threads
         elif kind == "processes":
             with self.workforce.lent() as processes:

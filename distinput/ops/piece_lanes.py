@@ -7,6 +7,7 @@ import pickle
 import platform
 import sys
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -40,12 +41,22 @@ AHEAD = 4
 
 
 class ThreadLanes:
-    """A pool of threads, each piece at a copy of the chain that no other piece is at."""
+    """A pool of threads, each piece at a copy of the chain that no other piece is at.
+
+    Args:
+      pool: of so many threads.
+      count: how many.
+      tasks: copies that nobody uses. Those that threads had when this process was forked are not among them.
+      make: makes another copy.
+      run: the pass.
+    """
 
     most_bytes = MOST_BYTES
 
-    def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
-        self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
+    def __init__(
+        self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", make: Callable[[], PieceTask], run: Run
+    ) -> None:
+        self._pool, self.count, self._tasks, self._make, self._run = pool, count, tasks, make, run
         self._over = False
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> Any:
@@ -65,7 +76,10 @@ class ThreadLanes:
         self._over = True
 
     def _called(self, given: tuple[WorkPiece, bool, bool]) -> Result:
-        task = self._tasks.get()
+        try:
+            task = self._tasks.get_nowait()
+        except Empty:
+            task = self._make()
         try:
             return task(given, lambda: self._over or self._run.cancelled.is_set())
         finally:

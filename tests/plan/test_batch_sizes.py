@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.batch_sizes import Assignment, BatchSizes, RowRanges
 
 PATTERNS = st.lists(st.tuples(st.lists(st.integers(0, 5), max_size=4), st.integers(0, 3)), max_size=3)
 SMALL = st.integers(0, 6)
@@ -77,3 +77,18 @@ def test_elements_in_batches(count: int, size: int, drop: bool) -> None:
     whole, rest = divmod(count, size)
     expected = [size] * whole + ([rest] if rest and not drop else [])
     assert BatchSizes.of([([1], count)]).batched(size, drop_remainder=drop).flat().tolist() == expected
+
+
+@given(
+    st.integers(0, 30), st.integers(1, 8), st.booleans(), st.integers(1, 5), st.integers(1, 5), st.booleans(), st.data()
+)
+def test_the_place_of_a_row_is_that_of_counting_through_the_pieces(
+    rows: int, size: int, drop: bool, pieces: int, period: int, balanced: bool, data: st.DataObject
+) -> None:
+    first, fixed = data.draw(st.integers(0, period - 1)), data.draw(st.booleans()) and not balanced
+    ranges = RowRanges(rows, size, drop, Assignment(pieces, first, period, balanced=balanced, fixed=fixed))
+    assert ranges.count is not None
+    starts, stops = ranges.bounds(0, ranges.count)
+    places = [(piece, over) for piece, count in enumerate((stops - starts).tolist()) for over in range(count)]
+    places.append((ranges.count, 0))
+    assert [ranges.place(row) for row in range(len(places))] == places
