@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of batches as patterns are those of the batches one by one."""
 
+from itertools import product
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,16 +82,13 @@ def test_elements_in_batches(count: int, size: int, drop: bool) -> None:
     assert BatchSizes.of([([1], count)]).batched(size, drop_remainder=drop).flat().tolist() == expected
 
 
-@given(
-    st.integers(0, 30), st.integers(1, 8), st.booleans(), st.integers(1, 5), st.integers(1, 5), st.booleans(), st.data()
-)
-def test_the_place_of_a_row_is_that_of_counting_through_the_pieces(
-    rows: int, size: int, drop: bool, pieces: int, period: int, balanced: bool, data: st.DataObject
-) -> None:
-    first, fixed = data.draw(st.integers(0, period - 1)), data.draw(st.booleans()) and not balanced
-    ranges = RowRanges(rows, size, drop, Assignment(pieces, first, period, balanced=balanced, fixed=fixed))
-    assert ranges.count is not None
-    starts, stops = ranges.bounds(0, ranges.count)
-    places = [(piece, over) for piece, count in enumerate((stops - starts).tolist()) for over in range(count)]
-    places.append((ranges.count, 0))
-    assert [ranges.place(row) for row in range(len(places))] == places
+@pytest.mark.parametrize("cut", [{}, {"balanced": True}, {"fixed": True}])
+def test_the_place_of_a_row_is_that_of_counting_through_the_pieces(cut: dict[str, bool]) -> None:
+    for rows, size, pieces, period in product(range(8), range(1, 5), range(1, 4), range(1, 4)):
+        for first in range(period):
+            ranges = RowRanges(rows, size, False, Assignment(pieces, first, period, **cut))
+            assert ranges.count is not None
+            starts, stops = ranges.bounds(0, ranges.count)
+            places = [(piece, over) for piece, n in enumerate((stops - starts).tolist()) for over in range(n)]
+            places.append((ranges.count, 0))
+            assert [ranges.place(row) for row in range(len(places))] == places
