@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from distinput.cluster.dask import connected
 from distinput.errors import EngineMissing, UnavailableError, UnimplementedError
+from distinput.kernels.kernel import renewed
 
 
 class InputService(Protocol):
@@ -301,7 +302,7 @@ def _called(function: Any, *arguments: Any) -> Any:
 
 _SHARED: "WeakValueDictionary[str, Future[Any]]" = WeakValueDictionary()
 _FIRST: "WeakKeyDictionary[Executor, dict[str, Any]]" = WeakKeyDictionary()
-_SHARING = Lock()
+_SHARING = renewed(Lock())
 
 
 def _once(word: str, submit: "Callable[[], Future[Any]]") -> "Future[Any]":

@@ -674,7 +674,11 @@ class DatasetIterator(Closing, Generic[T_co]):
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
         from json import loads
 
-        self.load_state_dict(loads(state) if isinstance(state, bytes | str) else state)
+        try:
+            told = loads(state) if isinstance(state, bytes | str) else state
+        except ValueError as error:
+            raise StateError(f"set_state: must be what get_state() gave, which is text of JSON: {error}") from None
+        self.load_state_dict(told)
 
     def start_prefetch(self) -> None:
         """Do nothing; Grain's tools call it after `set_state`. What is read ahead begins with the first element."""

@@ -21,7 +21,7 @@ from weakref import ref
 
 import numpy as np
 
-from distinput.arrow.adopt import Array, adopt, copying, fresh_copy, is_plain, look_of, owned
+from distinput.arrow.adopt import Array, adopt, copying, fresh_copy, kept, look_of, owned
 from distinput.columns.block import Block, of_all
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, described, unlike
@@ -368,7 +368,6 @@ class Chain:
         self._claims = tuple(claims) or tuple([Claim() for _ in functions[1:]])
         self._asks: tuple[Callable[[], Spec] | None, ...] = tuple(asks) or (None,) * len(self._claims)
         self._step: Callable[[Any], Any] | None = None
-        self._plain: bool | None = None  # whether the first result was numbers and text, which cannot be changed
         self._seen: Callable[[Any], Any] | None = None  # looks at what the functions but the last return
 
     @property
@@ -399,17 +398,8 @@ class Chain:
           refills: sees which arrays the functions fill again and again; always the same one.
         """
         self._seen = self._seen if refills is None else refills.noted
-        if self._plain:
-            return self._results(rows)
-        results, copied = self._results(rows), owned if refills is None else refills.owned
-        return self._looked_at(results, copied) if self._plain is None else map(copied, results)
-
-    def _looked_at(self, results: Iterator[Any], copied: Callable[[Any], Any]) -> Iterator[Any]:
-        for first in results:
-            self._plain = is_plain(first)
-            yield copied(first)  # which this function holds, so that it is copied
-            break
-        yield from map(copied, results)
+        # Also where the first ones are numbers: behind them may come an array that is filled again.
+        return map(owned if refills is None else refills.owned, self._results(rows))
 
     def _results(self, rows: Block) -> Iterator[Any]:
         if len(self.functions) == 1:
@@ -599,6 +589,8 @@ class _Link:
         if own != structure:
             raise unlike("map", f"elements nested as {structure}", f"{own}, each dot a component", given)
         leaves = as_leaves(own.flatten(value), own.paths)
+        if not all(map(_fits, leaves, self.spec.leaves)):  # to find out what is allowed, the function may fill it again
+            leaves = as_leaves(own.flatten(kept(value)), own.paths)
         for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
             if not _fits(leaf, wanted) and not self._allowed(place, leaf):
                 raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)

@@ -22,17 +22,19 @@ class RowLoop:
 
     Args:
       loop: compiled; (number of rows, the arrays it reads, the arrays it fills).
+      given: the dtypes of what it reads.
       dtypes: of the results.
       is_tuple: true if a result is a tuple, of one or more members.
     """
 
-    def __init__(self, loop: Callable[..., None], dtypes: tuple[np.dtype[Any], ...], *, is_tuple: bool) -> None:
-        self._loop = loop
+    def __init__(self, loop: Callable[..., None], given: Types, dtypes: Types, *, is_tuple: bool) -> None:
+        self._loop, self._given = loop, given
         self.dtypes, self.is_tuple = dtypes, is_tuple
 
     def __call__(self, arrays: Sequence[Array], made: Sequence[Array]) -> None:
         """Fill `made`, one array [n] of `dtypes` for each member of a result, with the results for the rows of `arrays` [n]."""
-        self._loop(len(made[0]), *[np.ascontiguousarray(array) for array in arrays], *made)
+        read = [np.ascontiguousarray(array, dtype) for array, dtype in zip(arrays, self._given, strict=True)]
+        self._loop(len(made[0]), *read, *made)
 
 
 def row_loop(function: Any, dtypes: Sequence[np.dtype[Any]]) -> RowLoop | None:
@@ -41,7 +43,7 @@ def row_loop(function: Any, dtypes: Sequence[np.dtype[Any]]) -> RowLoop | None:
     The dtypes of the results are those that numba infers. Compiling takes some tenths of a second, once for each function.
     """
     known: dict[Types, RowLoop | None] = vars(function).setdefault("_distinput_loops", {})
-    types = tuple(dtypes)
+    types = tuple([dtype.newbyteorder("=") for dtype in dtypes])  # numba knows no other order
     if types not in known:
         known[types] = _compiled(function, types)
     return known[types]
@@ -68,7 +70,7 @@ def _compiled(function: Any, dtypes: Types) -> RowLoop | None:
             loop.compile(numba.types.void(numba.types.intp, *inputs, *outputs))
         except (KeyError, NotImplementedError, TypeError, numba.core.errors.NumbaError):
             return None
-    return RowLoop(loop, made, is_tuple=is_tuple)
+    return RowLoop(loop, dtypes, made, is_tuple=is_tuple)
 
 
 def _source(inputs: int, outputs: int, is_tuple: bool) -> str:

@@ -274,6 +274,8 @@ class ReaderRecords(RecordNumbers):
         names = names_in(self.names, epoch)
         if names == self.files:
             return None
+        if sorted(names) != sorted(self.files):
+            raise _refused(self.held.node, f"its files in pass {epoch} are not those of the first one")
         first = {name: index for index, name in reversed(list(enumerate(self.files)))}
         return np.array([first[name] for name in names])
 

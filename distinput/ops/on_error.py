@@ -59,8 +59,8 @@ class Quarantine:
     '{"file": "a", "row": 3}\n'
     """
 
-    def __init__(self, path: str | os.PathLike[str], most: int) -> None:
-        self.path, self.most = os.fspath(path), most
+    def __init__(self, path: str | bytes | os.PathLike[str], most: int) -> None:
+        self.path, self.most = os.fsdecode(path), most
         self._seen: set[bytes] = set()
         self._read = 0  # bytes of the file whose lines are in `_seen`
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
@@ -506,7 +506,7 @@ class _Divided(Transparent):
         files = any(step.reads_files or step.spec_from_file for step in walk(base)) and not base.lasting
         top = in_place_of(base, known, lookups=files)
         for step in reversed(self.chain):
-            top = step.with_inputs((top,)).same_as(step)
+            top = _over(step, top)
         reader = self.numbered[1] if elsewhere and self.numbered else None
         return PieceTask(top, self.depth, elsewhere=elsewhere, reader=reader)
 
@@ -564,7 +564,8 @@ class _Divided(Transparent):
         kind, count = self.workers
         words = ", ".join([step.where() for step in reversed(self.chain)])
         if kind == "threads":
-            with run.pool(count) as pool, closing(ThreadLanes(pool, count, self.tasks, run)) as threads:
+            make = partial(self._task, elsewhere=False)
+            with run.pool(count) as pool, closing(ThreadLanes(pool, count, self.tasks, make, run)) as threads:
                 yield threads
         elif kind == "processes":
             with self.workforce.lent() as processes:
@@ -690,6 +691,16 @@ class _Divided(Transparent):
 
 def _as_it_is(node: Node) -> Node:
     return node
+
+
+def _over(step: Node, below: Node) -> Node:
+    """The same step over another input; steps that run as one, too, which would bring along all that stood below them."""
+    if isinstance(step, Fused):
+        parts: list[Any] = []
+        for part in step.maps:
+            parts.append(part.with_inputs((parts[-1] if parts else below,)).same_as(part))
+        step = replace(step, functions=Neighbours(tuple(parts))).same_as(step)
+    return step.with_inputs((below,)).same_as(step)
 
 
 def _is_settled(step: Node) -> bool:

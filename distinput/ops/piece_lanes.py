@@ -7,6 +7,7 @@ import pickle
 import platform
 import sys
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
 from distinput.plan.code import PYTHON
+from distinput.plan.families import Fused
 from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
 from distinput.plan.reach import ReachedCode
@@ -39,12 +41,22 @@ AHEAD = 4
 
 
 class ThreadLanes:
-    """A pool of threads, each piece at a copy of the chain that no other piece is at."""
+    """A pool of threads, each piece at a copy of the chain that no other piece is at.
+
+    Args:
+      pool: of so many threads.
+      count: how many.
+      tasks: copies that nobody uses. Those that threads had when this process was forked are not among them.
+      make: makes another copy.
+      run: the pass.
+    """
 
     most_bytes = MOST_BYTES
 
-    def __init__(self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", run: Run) -> None:
-        self._pool, self.count, self._tasks, self._run = pool, count, tasks, run
+    def __init__(
+        self, pool: Any, count: int, tasks: "SimpleQueue[PieceTask]", make: Callable[[], PieceTask], run: Run
+    ) -> None:
+        self._pool, self.count, self._tasks, self._make, self._run = pool, count, tasks, make, run
         self._over = False
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> Any:
@@ -64,7 +76,10 @@ class ThreadLanes:
         self._over = True
 
     def _called(self, given: tuple[WorkPiece, bool, bool]) -> Result:
-        task = self._tasks.get()
+        try:
+            task = self._tasks.get_nowait()
+        except Empty:
+            task = self._make()
         try:
             return task(given, lambda: self._over or self._run.cancelled.is_set())
         finally:
@@ -426,7 +441,7 @@ def steps_for_service(task: PieceTask) -> bytes:
 def word_of_steps(task: PieceTask, base: Node) -> str:
     """A word that tasks have which do the same: in all programs that run the same code on the same data."""
     steps = [(step.identity, step.where(), str(step.spec)) for step in task.steps]
-    held = ReachedCode.of([argument for step in task.steps for argument in step.arguments().values()]).word
+    held = ReachedCode.of(_arguments_of(task)).word
     return Digest(16).add(sorted(_versions().items()), steps, held, fingerprint(base)).word
 
 
@@ -444,8 +459,13 @@ _CODE = ("step", "code", "held")
 
 def _functions_of(task: PieceTask) -> dict[str, list[str]]:
     """The functions that the steps reach and that each process imports itself, and what they do."""
-    arguments = [argument for step in task.steps for argument in step.arguments().values()]
-    return ReachedCode.of(arguments, code_alone=True).by_name
+    return ReachedCode.of(_arguments_of(task), code_alone=True).by_name
+
+
+def _arguments_of(task: PieceTask) -> list[Any]:
+    """The arguments of all steps, also of those that run as one."""
+    steps = [part for step in task.steps for part in (step.maps if isinstance(step, Fused) else (step,))]
+    return [argument for step in steps for argument in step.arguments().values()]
 
 
 def _answered(steps: bytes, message: _Message) -> _Answer:

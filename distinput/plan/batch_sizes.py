@@ -302,9 +302,12 @@ class RowRanges:
         (3, 0)
         """
         own, rows = self._cycle
-        cycles, rest = divmod(row, rows) if rows else (0, row)
-        first, count = cycles * own, self.count
-        starts, stops = self.bounds(first, first + own if count is None else max(first, min(count, first + own)))
+        cycles, count = row // rows if rows else 0, self.count
+        if self.rows is not None:  # a last batch that is not full may have more rows for this worker than a full one
+            full = self.assignment.count(self.rows // self.batch_size) // own
+            cycles = min(cycles, full) if rows else full
+        rest, first = row - cycles * rows, cycles * own
+        starts, stops = self.bounds(first, first + own if count is None else min(count, first + 2 * own))
         ends = np.cumsum(stops - starts)
         at = int(np.searchsorted(ends, rest, "right"))
         return first + at, rest - (int(ends[at - 1]) if at else 0)

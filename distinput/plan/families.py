@@ -21,7 +21,7 @@ from distinput.columns.column import Column, Dense, Ints, StackError
 from distinput.columns.picked import picked
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_spec
 from distinput.columns.rows import RowQueue, Stream, stackable
-from distinput.columns.state import State
+from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer, normalized
@@ -559,6 +559,12 @@ class _Step(Protocol):
     @property
     def spec(self) -> Spec: ...
 
+    @property
+    def spec_given(self) -> bool: ...
+
+    @property
+    def identity(self) -> dict[str, Any]: ...
+
 
 S = TypeVar("S", bound=_Step)
 
@@ -582,11 +588,28 @@ class Fused(OneForOne, Generic[S]):
     """
 
     tolerant: ClassVar[bool] = True
+    _calls: ClassVar[bool] = True
     functions: Neighbours[S]
+
+    @property
+    def maps(self) -> Sequence[S]:
+        """The steps, the first one first."""
+        return self.functions.steps
 
     @cached_property
     def spec(self) -> Spec:
         return self.functions.steps[-1].spec
+
+    @property
+    def spec_given(self) -> bool:
+        return self.functions.steps[-1].spec_given
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        parts = [step.identity for step in self.functions.steps]
+        told = {name: [part.get(name, "") for part in parts] for name in dict.fromkeys(chain(*parts))}
+        found = {name: Digest().add(words).word for name, words in told.items()}
+        return {**found, "step": f"{self.op}#{found['step']}"}
 
 
 # ----------------------------------------------------------------------------

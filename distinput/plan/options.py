@@ -9,6 +9,8 @@ from inspect import get_annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 
+import numpy as np
+
 from distinput.columns.block import fault_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.words import meant
@@ -54,13 +56,16 @@ class SkipErrors:
     """
 
     max_errors: int | float | None = 0.01
-    quarantine: str | os.PathLike[str] | None = None
+    quarantine: str | bytes | os.PathLike[str] | None = None
     max_quarantined: int = 10_000
     also: type[Exception] | tuple[type[Exception], ...] = ()
 
     share_of_at_least: ClassVar[int] = _LEAST
 
     def __post_init__(self) -> None:
+        for name in ("max_errors", "max_quarantined"):
+            if isinstance(value := getattr(self, name), np.integer):
+                object.__setattr__(self, name, int(value))
         most = self.max_errors
         if most is not None and not (
             (type(most) is int and most >= 0) or (isinstance(most, float) and 0.0 <= most <= 1.0)
@@ -72,7 +77,7 @@ class SkipErrors:
             raise InvalidArgumentError(
                 f"SkipErrors: max_quarantined must be a whole number from 0 on, got {self.max_quarantined!r}"
             )
-        if self.quarantine is not None and "://" in os.fspath(self.quarantine):
+        if self.quarantine is not None and "://" in os.fsdecode(self.quarantine):
             raise InvalidArgumentError(
                 f"SkipErrors: quarantine must be a local file, to which lines can be appended, got {self.quarantine!r}"
             )

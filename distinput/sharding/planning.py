@@ -13,6 +13,7 @@ from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.interleave import Interleave
 from distinput.ops.reader import Reader, paths_of
 from distinput.ops.shard_batches import OwnRows, RowReader, fetches
+from distinput.plan.check import integer
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, rebatch_for
@@ -37,8 +38,11 @@ def shard_plan(
 
     Raises:
       InvalidArgumentError: fewer than one worker or replica; or, with policy FILE, fewer files than workers.
+      TypeError: their numbers are no integers.
       NotFoundError: a file is not there, or the policy does not work for this pipeline.
     """
+    num_workers = integer("shard_plan", "num_workers", num_workers)
+    replicas_per_worker = integer("shard_plan", "replicas_per_worker", replicas_per_worker)
     for name, value in (("num_workers", num_workers), ("replicas_per_worker", replicas_per_worker)):
         if value < 1:
             raise InvalidArgumentError(f"shard_plan: {name} must be at least 1, got {value}")

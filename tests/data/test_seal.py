@@ -85,3 +85,11 @@ def test_the_text_of_a_state_is_its_json_and_its_check_word_is_that_of_the_whole
                 assert it.get_state() == json.dumps(state, sort_keys=True).encode()
                 where = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
                 assert state == sealed(where, state["plan"])
+
+
+@pytest.mark.parametrize("text", [b"", b"no JSON", b"\xff", "{", b"3"])
+def test_what_get_state_did_not_give_is_refused_as_a_state(text: Any) -> None:
+    iterator = iter(di.data.Dataset.range(3))
+    with pytest.raises(StateError, match=r"set_state: must be what get_state\(\) gave|expected a state"):
+        iterator.set_state(text)
+    assert [int(x) for x in iterator] == [0, 1, 2]

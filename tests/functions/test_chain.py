@@ -141,3 +141,30 @@ def test_slow_calls_are_sent_one_by_one_and_quick_ones_together() -> None:
     blocks = RANGE(4096).node.open({"row": 0}, Run())
     quick = called(blocks, {"input": {}, "skip": 0}, lambda x: x)
     assert len(next(quick)[0]) > 50
+
+
+ANY_RANK = di.TensorSpec(None, "int64")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {},
+        {"output_signature": ANY_RANK},
+        {"vectorize": False},
+        {"num_parallel_calls": 1},
+    ],
+)
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_array_that_is_filled_again_is_copied_also_behind_a_number(step: dict[str, Any], alone: bool) -> None:
+    held = np.zeros(2, np.int64)
+
+    def filled(x: Any) -> Any:
+        if x == 0:
+            return np.int64(0)
+        held[:] = x
+        return held
+
+    numbers = RANGE(1).concatenate(RANGE(1, 5))
+    dataset = numbers.map(filled, **step) if alone else numbers.map(filled).map(lambda x: x, output_signature=ANY_RANK)
+    assert [np.asarray(x).tolist() for x in dataset] == [0, [1, 1], [2, 2], [3, 3], [4, 4]]

@@ -99,3 +99,14 @@ def test_elements_that_are_no_numbers_are_given_to_the_function_itself(source: d
 def test_a_function_of_numbers_that_returns_an_array_is_called_from_python() -> None:
     dataset = RANGE(3).map(numba.njit(lambda x: np.zeros(x)))
     assert [len(x) for x in dataset] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", ">i2", ">u8"])
+def test_numbers_of_the_other_byte_order_are_read_by_compiled_code(dtype: str) -> None:
+    values = np.arange(5).astype(dtype) / 10 if dtype[1] == "f" else np.arange(5).astype(dtype)
+    there, here = [
+        di.data.Dataset.from_tensor_slices(array).map(COMPILED["fourfold"])
+        for array in (values, values.astype(dtype[1:]))
+    ]
+    assert there.element_spec == here.element_spec
+    assert there.to_list() == here.to_list()

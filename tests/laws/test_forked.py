@@ -143,6 +143,28 @@ def test_an_iteration_that_needs_threads_or_workers_of_the_parent_is_an_error_in
     assert [int(x) for x in iterator] == list(range(2, _N + 1))
 
 
+def test_a_child_has_on_workers_for_itself_whatever_threads_of_the_parent_have_in_hand() -> None:
+    parent, begun, over = os.getpid(), threading.Event(), threading.Event()
+
+    def waits(x: int) -> int:
+        if x and os.getpid() == parent:
+            begun.set()
+            over.wait(_SECONDS)
+        return x + 1
+
+    dataset = di.data.Dataset.range(9).map(waits, output_signature=di.TensorSpec([], "int64")).on_workers("threads:1")
+    with iter(dataset) as iterator:
+        next(iterator)
+        begun.wait(_SECONDS)
+
+        def begins_anew() -> None:
+            assert dataset.to_list() == list(range(1, 10))
+
+        status = status_of(begins_anew)
+        over.set()
+    assert status == 0
+
+
 def test_an_iteration_in_one_thread_goes_on_in_a_child() -> None:
     iterator = iter(di.data.Dataset.range(_N).map(plus_one))
     next(iterator)

@@ -111,3 +111,13 @@ def test_a_step_that_stands_at_several_places_has_the_order_of_each(name: str, o
     except TypeError:  # it can only be iterated
         return
     assert [_flat(element) for element in first] == passes[0]
+
+
+def test_a_pass_over_other_files_than_the_first_one_is_refused() -> None:
+    files = di.data.Dataset.from_tensor_slices(list(corpus("text", (7, 3, 12)).files)).shuffle(3, seed=1)
+    found = numbered(di.data.TextLineDataset(files.take(1)).node, read=True)
+    first = {epoch: next(files.iter_pass(epoch)) for epoch in range(9)}
+    assert len(found.elements(np.arange(2), 0)) == 2
+    other = next(epoch for epoch, name in first.items() if name != first[0])
+    with pytest.raises(di.errors.UnimplementedError, match=f"its files in pass {other} are not those of the first one"):
+        found.elements(np.arange(2), other)

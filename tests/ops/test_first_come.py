@@ -122,6 +122,18 @@ def test_a_job_of_another_pipeline_is_told() -> None:
     next(iter(consumer("range", executor, "another job")))
 
 
+def test_a_job_of_neighbouring_maps_that_hold_other_values_is_told() -> None:
+    executor = ThreadPoolExecutor(1)
+
+    def scaled(factor: int) -> di.data.Dataset[Any]:
+        numbers = di.data.Dataset.range(COUNT).map(lambda x: x * factor).map(square)
+        return numbers.apply(service.distribute("distributed_epoch", executor, job_name="job"))
+
+    next(iter(scaled(2)))
+    with pytest.raises(InvalidArgumentError, match="the job 'job' of this service is one of another pipeline"):
+        next(iter(scaled(3)))
+
+
 def test_a_job_that_the_service_no_longer_knows_is_told() -> None:
     with iter(consumer("map", ThreadPoolExecutor(1))) as elements:
         next(elements)

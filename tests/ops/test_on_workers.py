@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -22,7 +23,7 @@ from hypothesis.strategies import sampled_from
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnavailableError
-from distinput.ops import on_workers
+from distinput.ops import on_workers, piece_lanes
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.elements import difference, exact
 from distinput.testing.laws.trace import PassTrace
@@ -547,3 +548,38 @@ def test_pieces_that_are_read_here_are_whole_beside_a_source_that_may_wait(tmp_p
     waits = di.data.Dataset.from_generator(waiting, output_signature=di.TensorSpec((), "int64")).take(250)
     served = di.data.FixedLengthRecordDataset(names, 4).map(number_of).filter(is_late).on_workers("processes:2")
     assert [int(late) for _, late in di.data.Dataset.zip((waits, served))] == list(range(60, 200))
+
+
+NEIGHBOURS = {"map": di.data.Dataset.map, "map_rows": di.data.Dataset.map_rows}
+
+
+@pytest.mark.parametrize("way", NEIGHBOURS)
+def test_jobs_share_no_results_of_neighbouring_maps_that_hold_other_values(
+    way: str, executor: ThreadPoolExecutor
+) -> None:
+    def scaled(factor: int) -> di.data.Dataset[Any]:
+        numbers = NEIGHBOURS[way](RANGE(6), partial(operator.mul, factor))
+        return NEIGHBOURS[way](numbers, double).on_workers(executor, shared_bytes=1 << 20)
+
+    with iter(scaled(10)) as first:
+        assert plain(next(first) for _ in range(5)) == [0, 20, 40, 60, 80]
+        assert plain(scaled(100)) == [0, 200, 400, 600, 800, 1000]
+
+
+@pytest.mark.parametrize("way", NEIGHBOURS)
+def test_what_stands_below_neighbouring_maps_is_not_sent_with_them(way: str) -> None:
+    numbers = di.data.Dataset.from_tensor_slices(np.zeros(100_000))
+    served = NEIGHBOURS[way](NEIGHBOURS[way](numbers, double), abs).on_workers("processes:1")
+    divided: Any = served._runs().node
+    assert len(piece_lanes.steps_for_service(divided.divided._task(elsewhere=True))) < 10_000
+
+
+def of_another_kind(x: Any) -> Any:
+    return x.astype(np.float32 if x[0] == 0 else np.float64)
+
+
+def test_the_first_element_decides_what_neighbouring_map_rows_return() -> None:
+    served = RANGE(2).map_rows(of_another_kind).map_rows(double).on_workers("processes:2")
+    elements, error = until_error(served)
+    assert plain(elements) == [0]
+    assert isinstance(error, TypeError)

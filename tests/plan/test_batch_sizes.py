@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of batches as patterns are those of the batches one by one."""
 
+from itertools import product
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.plan.batch_sizes import BatchSizes
+from distinput.plan.batch_sizes import Assignment, BatchSizes, RowRanges
 
 PATTERNS = st.lists(st.tuples(st.lists(st.integers(0, 5), max_size=4), st.integers(0, 3)), max_size=3)
 SMALL = st.integers(0, 6)
@@ -77,3 +80,15 @@ def test_elements_in_batches(count: int, size: int, drop: bool) -> None:
     whole, rest = divmod(count, size)
     expected = [size] * whole + ([rest] if rest and not drop else [])
     assert BatchSizes.of([([1], count)]).batched(size, drop_remainder=drop).flat().tolist() == expected
+
+
+@pytest.mark.parametrize("cut", [{}, {"balanced": True}, {"fixed": True}])
+def test_the_place_of_a_row_is_that_of_counting_through_the_pieces(cut: dict[str, bool]) -> None:
+    for rows, size, pieces, period in product(range(8), range(1, 5), range(1, 4), range(1, 4)):
+        for first in range(period):
+            ranges = RowRanges(rows, size, False, Assignment(pieces, first, period, **cut))
+            assert ranges.count is not None
+            starts, stops = ranges.bounds(0, ranges.count)
+            places = [(piece, over) for piece, n in enumerate((stops - starts).tolist()) for over in range(n)]
+            places.append((ranges.count, 0))
+            assert [ranges.place(row) for row in range(len(places))] == places

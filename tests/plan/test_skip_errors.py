@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -51,3 +52,10 @@ def test_how_it_is_spelled() -> None:
     assert as_policy("map", "raise") is None
     with pytest.raises(di.errors.InvalidArgumentError, match='map: on_error must be "raise", "skip" or SkipErrors'):
         as_policy("map", "ignore")
+
+
+def test_numbers_of_numpy_and_paths_of_bytes_are_taken() -> None:
+    assert SkipErrors(np.int64(3), max_quarantined=np.int32(4)) == SkipErrors(3, max_quarantined=4)
+    assert SkipErrors(quarantine=b"errors.jsonl").quarantine == b"errors.jsonl"
+    with pytest.raises(di.errors.InvalidArgumentError, match="quarantine must be a local file"):
+        SkipErrors(quarantine=b"memory://errors")

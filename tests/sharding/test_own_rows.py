@@ -19,8 +19,10 @@ from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import OwnRows
 from distinput.plan.node import Node, walk
 from distinput.sharding.own_rows import own_rows, own_steps, rebatch_for
+from distinput.sharding.planning import worker_tree
 from distinput.sharding.policies import auto_shard
 from tests.depth import cases
+from tests.ops.iterating import until_error
 from tests.sharding.counting import bytes_read, put
 
 DATA = di.data.experimental.AutoShardPolicy.DATA
@@ -269,3 +271,17 @@ def test_steps_whose_rows_cannot_be_reached_are_not_read_alone() -> None:
     assert own_steps(Dataset.range(9).filter(lambda x: x > 1).batch(2).shard_batches(2, 0).node, 0, 2) is None
     assert own_steps(Dataset.range(9).batch(2).map(lambda x: x).shard_batches(2, 0).node, 0, 2) is None
     assert own_steps(Dataset.range(9).batch(2).repeat(2).shard_batches(2, 0).node, 0, 2) is None
+
+
+def test_an_error_names_the_record_where_only_a_short_last_batch_has_rows_of_a_worker(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    path.write_bytes(b"".join(b"%02d" % number for number in range(11)))
+
+    def fails(record: bytes) -> int:
+        raise ValueError(record)
+
+    records = di.data.FixedLengthRecordDataset(str(path), 2).map(fails, output_signature=di.TensorSpec([], "int64"))
+    worker = worker_tree(records.batch(4).node, 3, 1, 2, DATA)  # 4 rows make pieces of 2, 2 and 0, and 3 of 1 each
+    _, error = until_error(Dataset(worker))
+    assert error.args == (b"10",)
+    assert f"record 10 of {path}" in error.__notes__

@@ -376,3 +376,15 @@ def test_records_that_a_function_reads_are_counted_once(number_of_files: int, tm
     told = di.data.experimental.shard_plan(dataset, 2, policy=AutoShardPolicy.BALANCED)
     assert sum(worker.rows for worker in told.workers) == 10 * number_of_files
     assert told.steps == 2 * number_of_files
+
+
+def test_the_numbers_of_workers_and_replicas_are_integers_of_any_kind() -> None:
+    plan = di.data.experimental.shard_plan
+    batches = di.data.Dataset.range(9).batch(4)
+    told = plan(batches, np.int64(2), np.int8(3))
+    assert str(told) == str(plan(batches, 2, 3))
+    assert told.to_json() == plan(batches, 2, 3).to_json()
+    with pytest.raises(TypeError, match=r"shard_plan: num_workers must be an integer, got 2\.0"):
+        plan(batches, 2.0)
+    with pytest.raises(TypeError, match="shard_plan: replicas_per_worker must be an integer, got '2'"):
+        plan(batches, 2, "2")
