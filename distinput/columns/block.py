@@ -9,7 +9,6 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_GENERATOR
 from itertools import chain
@@ -21,6 +20,7 @@ from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
 from distinput.names.lazy import later
+from distinput.names.lazy_dataclass import dataclass
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF, Structure, component

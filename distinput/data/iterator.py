@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
@@ -23,6 +22,7 @@ from distinput.errors import (
     UnavailableError,
 )
 from distinput.names.lazy import later
+from distinput.names.lazy_dataclass import dataclass
 from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running

@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import timedelta
 from functools import cached_property
 from threading import Lock
@@ -14,6 +14,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.retries import Retries
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import later
+from distinput.names.lazy_dataclass import dataclass
 from distinput.url_secrets import printed_without_secrets, without_secrets
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, c
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import library
+from distinput.names.lazy_dataclass import dataclass
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 

@@ -5,7 +5,7 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import chain as joined
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -34,6 +34,7 @@ from distinput.functions.workers import (
 )
 from distinput.kernels.kernel import is_numba
 from distinput.names.lazy import later
+from distinput.names.lazy_dataclass import dataclass
 from distinput.ops.on_error import guarded
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.state import Digest, evenly
+from distinput.names.lazy_dataclass import dataclass
 from distinput.values.leaves import array_of
 
 # ----------------------------------------------------------------------------
@@ -554,7 +555,7 @@ class ArgumentReader:
                 self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CodeNames:
     """Names that a function uses, including those of the functions inside it.
 

@@ -4,13 +4,14 @@
 import enum
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import get_annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 
 from distinput.columns.block import fault_of
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy_dataclass import dataclass
 from distinput.names.words import meant
 from distinput.plan.node import Node, walk
 

@@ -6,13 +6,13 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from distinput.names.lazy_dataclass import dataclass
 from distinput.values.leaves import dtype_code
 
 # ----------------------------------------------------------------------------

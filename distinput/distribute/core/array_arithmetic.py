@@ -3,7 +3,6 @@
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from math import prod
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy_dataclass import dataclass
 
 # ----------------------------------------------------------------------------
 # What arithmetic on the values of replicas needs of an array library, and NumPy's answer.

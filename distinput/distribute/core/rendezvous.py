@@ -6,7 +6,6 @@ import sys
 import sysconfig
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from threading import Condition
@@ -14,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from distinput.errors import AbortedError, Mismatch
+from distinput.names.lazy_dataclass import dataclass
 
 # ----------------------------------------------------------------------------
 # Call sites in the user's program, by which workers notice that they make different calls that look alike.

@@ -2,12 +2,12 @@
 """The replicas of a strategy: which of them run in this process, how to reach them, and what is given to them from above."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Protocol, Self
 
 from distinput.distribute.devices import Devices
 from distinput.names.lazy import placed
+from distinput.names.lazy_dataclass import dataclass
 
 # ----------------------------------------------------------------------------
 # What is given to a strategy and stands above it: input, lineage, variables, names of TensorFlow. Loaded at the first use.
