@@ -12,7 +12,7 @@ from typing import Any
 
 from distinput import __version__
 from distinput.kernels.kernel import cached_kernels
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.threads import CGROUP, cores, limit_words, memory
 
 __all__ = ["ENGINES", "PURPOSES", "Advice", "Diagnosis", "Machine", "Package", "diagnose", "packages", "this_machine"]

@@ -15,8 +15,7 @@ from distinput.arrow.record_batches import arrow_schema, record_batch
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.values.spec import Spec
 
 pa = library("pyarrow")

@@ -21,7 +21,7 @@ from distinput.columns.block import ColumnBlock, block_rows
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.spec import Spec
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from distinput.cluster.cluster_spec import ClusterSpec
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The role of a task in its cluster: its number among the workers, their number, and the leader.

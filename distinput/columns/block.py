@@ -19,8 +19,7 @@ from distinput.columns.column import Column, Ints, LazyColumn, StackError
 from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF, Structure, component

@@ -12,7 +12,7 @@ import numpy as np
 from distinput.columns.column import Column, Dense, Ints, Strings, objects_between
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.plan.text import render

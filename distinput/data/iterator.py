@@ -21,8 +21,7 @@ from distinput.errors import (
     StateError,
     UnavailableError,
 )
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running

@@ -27,7 +27,7 @@ from distinput.errors import (
 from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.paths import as_path, local_path
 from distinput.formats.elements import Elements
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.snapshot import saved_elements
 from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word

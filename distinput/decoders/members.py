@@ -9,7 +9,7 @@ import numpy as np
 from distinput.decoders import DECODERS, decoder_for
 from distinput.decoders.json import decode_json
 from distinput.errors import DistinputError, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.spec import TensorSpec
 
 

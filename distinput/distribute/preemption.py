@@ -22,7 +22,7 @@ from distinput.distribute.collectives.peers import only_peers
 from distinput.distribute.core.contexts import modes
 from distinput.distribute.core.replicas import Peers
 from distinput.errors import CollectiveError, FailedPreconditionError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
 
 # ----------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from distinput.errors import InvalidArgumentError
 from distinput.files.retries import Retries
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.url_secrets import printed_without_secrets, without_secrets
 
 if TYPE_CHECKING:

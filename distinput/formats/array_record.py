@@ -15,7 +15,7 @@ from distinput.files.source import stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 

@@ -36,7 +36,7 @@ from distinput.formats.tables import (
     telling,
     told_nulls,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec

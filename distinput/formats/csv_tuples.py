@@ -22,8 +22,7 @@ from distinput.formats.text_records import MARK, Bytes, Head, TextPiece
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.lines import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.spec import Spec, TensorSpec

@@ -44,7 +44,7 @@ from distinput.kernels.example_values import (
     fill_int64s,
 )
 from distinput.kernels.protobuf import MalformedError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 

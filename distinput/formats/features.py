@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING, as_dtype, as_leaf
 from distinput.values.ragged_tensor import RaggedTensor

@@ -14,7 +14,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, read_spans, size_of
 from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import LEAF
 
 _FRAGMENT_BYTES = 1 << 20

@@ -18,7 +18,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.folder import without_notes
 from distinput.files.manifest import FileTable
 from distinput.files.source import read_range, size_of
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec import Spec
 

@@ -29,7 +29,7 @@ from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value

@@ -15,7 +15,7 @@ from distinput.formats.indexed import Indexed
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.text_records import Bytes, Ints, TextPiece
 from distinput.formats.text_table import BadRecordError, TextTable
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 _FEW = 16
 """So few records are told apart one at a time."""

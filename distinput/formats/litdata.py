@@ -30,7 +30,7 @@ from distinput.formats.tables import (
     rows_block,
     table_spec,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member

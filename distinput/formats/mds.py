@@ -19,7 +19,7 @@ from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.tables import CountedTable, LruCache
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 

@@ -23,7 +23,7 @@ from distinput.files.source import check_unchanged, naming, open_ranges, read_ra
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable, LruCache
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer
 from distinput.values.spec import Spec, TensorSpec
 

@@ -58,7 +58,7 @@ from distinput.formats.tables import (
     telling,
     told_nulls,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 

@@ -20,7 +20,7 @@ from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Portion, Position
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import Spec, TensorSpec
 

@@ -16,7 +16,7 @@ from distinput.files.source import EMPTY, FileStream, refuse_pipe, size_of
 from distinput.formats import FORMATS
 from distinput.formats.format import Format
 from distinput.kernels.checksums import masked_crc32c_of_bytes
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 
 SUFFIXES: dict[str, tuple[str, ...]] = {

@@ -10,8 +10,7 @@ import numpy as np
 from distinput.arrow.arrow import has_missing, in_place, is_list, without_rows
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.values.leaves import counts_several
 from distinput.values.spec import TensorSpec
 

@@ -39,7 +39,7 @@ from distinput.formats.features import (
 )
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_ROOM, OK, WRONG_COUNT, WRONG_KIND
 from distinput.kernels.sequence_messages import ABSENT, locate_steps
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -16,8 +16,7 @@ import numpy as np
 from distinput.columns.block import DEFECTS
 from distinput.errors import DataLossError, DistinputError, InputWarning, InvalidArgumentError, UnavailableError
 from distinput.formats.row_schema import RowSchema
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.plan.binding import bound
 
 pa = library("pyarrow")

@@ -37,8 +37,7 @@ from distinput.files.paths import ask_each
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, check_reached, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 

@@ -22,7 +22,7 @@ from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels import tar_header as tar
 from distinput.kernels.tar_header import read_member
 from distinput.kernels.tar_samples import locate_members, scan_samples
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
 

@@ -16,7 +16,7 @@ from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.formats.text_records import CutByBytes
 from distinput.kernels.lines import scan_lines
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 

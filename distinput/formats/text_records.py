@@ -15,7 +15,7 @@ from distinput.files.compression import Compression, as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, check_reached
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What is known of a part of a text file: where it lies, and how many records it has.

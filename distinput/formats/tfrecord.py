@@ -29,7 +29,7 @@ from distinput.kernels.checksums import (
     masked_crc32c_of_bytes,
     scan_records,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 

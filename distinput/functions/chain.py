@@ -24,7 +24,7 @@ from distinput.arrow.adopt import Array, adopt, copying, fresh_copy, is_plain, l
 from distinput.columns.block import Block, of_all
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, described, unlike
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import by_name
 from distinput.run.run import calls_of, element_text
 from distinput.run.threads import lane

@@ -32,7 +32,7 @@ from distinput.functions.chain import Chain, Kinds, Refills
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.kernels.kernel import Flag
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.processes import Processes, Workforce, pickled
 from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle

@@ -14,7 +14,7 @@ from distinput.inspect.examples import ExampleScan, FeatureValues, Scanned, scan
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # A histogram in one pass and little memory, without knowing the range of the values beforehand.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from distinput.arrow.arrow import without_runs, without_views
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Times of Arrow arrays as NumPy has them, which knows nanoseconds and years after 9999.

@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.files.source import size_of
 from distinput.inspect.files import Files, open_files
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 
 

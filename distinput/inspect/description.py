@@ -13,7 +13,7 @@ from distinput.formats.table_batches import schema_of_table
 from distinput.inspect.examples import as_code, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import TensorSpec
 

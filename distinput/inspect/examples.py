@@ -17,7 +17,7 @@ from distinput.inspect.files import Files
 from distinput.kernels.example_messages import UNKNOWN, locate_features, unknown_key
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
 from distinput.kernels.protobuf import MalformedError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING
 
 # ----------------------------------------------------------------------------

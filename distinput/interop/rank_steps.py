@@ -14,7 +14,7 @@ from distinput.data.seal import Seal, opened, place_in, sealed
 from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.files.manifest import FileTable
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import FileNames
 from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard

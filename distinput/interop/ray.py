@@ -22,7 +22,7 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.tables import ArrowStream, StreamSource, picked
 from distinput.plan.check import at_least

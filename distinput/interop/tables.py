@@ -40,8 +40,7 @@ from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
 from distinput.interop.rank_steps import ShardNames
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out
 from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec

@@ -15,7 +15,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.lineage.numbered import Held, Numbered, flat_numbers, numbered, only_counts
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader

@@ -32,7 +32,7 @@ from distinput.lineage.step_records import (
     resealed,
     step_from,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.families import decided
 from distinput.plan.node import walk
 from distinput.sharding.own_rows import FrameworkRebatch

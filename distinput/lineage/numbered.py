@@ -15,7 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.files.paths import ask_each
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.balance_rows import BalanceRows
 from distinput.ops.balanced_sample import BalancedSample
 from distinput.ops.batch import Batch

@@ -13,7 +13,7 @@ from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.python_values import RowDicts, as_decimals, as_str, makes_rows
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import meant, shown
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured

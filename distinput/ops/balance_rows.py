@@ -14,7 +14,7 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.kernels.dealing import EXCHANGES, deal_evenly
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs

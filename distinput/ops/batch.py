@@ -13,7 +13,7 @@ from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, loosened
 from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, parallel_calls
 from distinput.plan.families import Stacking
 from distinput.plan.node import Needs

@@ -16,8 +16,7 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_path
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import PassStore, SameElements
 from distinput.plan.node import INFINITE, Needs, Node

@@ -15,7 +15,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.check import integer
 from distinput.plan.families import Seeded, common_spec, in_one_order, uniform_at

@@ -11,7 +11,7 @@ from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import common_spec, in_one_order
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node

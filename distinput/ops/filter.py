@@ -23,7 +23,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.families import SameElements
 from distinput.plan.node import Needs, Node

@@ -10,7 +10,7 @@ from distinput.columns.block import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.on_workers import OncePerWorker
 from distinput.plan.families import SameElements, drawn_seeds, with_drawn_seeds
 from distinput.plan.fingerprint import layout

@@ -20,7 +20,7 @@ from distinput.functions.dataset_functions import (
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.generator import may_wait
 from distinput.plan.binding import take_functions
 from distinput.plan.families import fresh_seed

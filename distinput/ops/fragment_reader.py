@@ -15,7 +15,7 @@ from distinput.errors import NotFoundError
 from distinput.files.manifest import NamesFingerprint
 from distinput.files.source import begun_within
 from distinput.formats.format import END, Format, Fragment, Fragments, PlacedBlocks, Portion, Position
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.ops.reader import FileReader
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node

@@ -27,7 +27,7 @@ from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import DeadlineExceededError, FailedPreconditionError
 from distinput.functions.chain import Refills
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node

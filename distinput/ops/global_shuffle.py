@@ -15,7 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.random_orders import permute
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.shuffle import fetched
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.node import Latest, Node, walk

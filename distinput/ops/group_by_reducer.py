@@ -15,7 +15,7 @@ from distinput.columns.state import Mark, State
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
 from distinput.functions.inference import infer
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node

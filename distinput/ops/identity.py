@@ -7,7 +7,7 @@ from distinput.columns.block import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.on_error import everywhere
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements, Transparent

@@ -20,7 +20,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import alike
 from distinput.functions.dataset_functions import next_made
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small

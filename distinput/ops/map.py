@@ -33,8 +33,7 @@ from distinput.functions.workers import (
     workforce_of,
 )
 from distinput.kernels.kernel import is_numba
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.ops.on_error import guarded
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls

@@ -15,7 +15,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Refills, calling
 from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions

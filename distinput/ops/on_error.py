@@ -22,7 +22,7 @@ from distinput.errors import (
     StateError,
     UnavailableError,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements, kept_apart
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk

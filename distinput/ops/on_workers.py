@@ -15,7 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.source import stamp_of
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import seconds_text
 from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap

@@ -16,7 +16,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_rows
 from distinput.kernels.spans import gather_spans
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run, element_text

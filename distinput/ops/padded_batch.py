@@ -12,7 +12,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
 from distinput.run.run import Run

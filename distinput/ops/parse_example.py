@@ -26,7 +26,7 @@ from distinput.formats.features import (
     plain_features,
 )
 from distinput.formats.sequence_example import SequenceExampleParser
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.map import Map
 from distinput.ops.on_error import guarded
 from distinput.plan.check import parallel_calls

@@ -19,7 +19,7 @@ from distinput.columns.block import MOST_BYTES, Block, trace_text
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
 from distinput.plan.code import PYTHON
 from distinput.plan.fingerprint import fingerprint

@@ -27,7 +27,7 @@ from distinput.errors import DistinputError
 from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 from distinput.functions.workers import packed, sendable
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.slices import Slices
 from distinput.plan.node import Node

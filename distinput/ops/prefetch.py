@@ -11,7 +11,7 @@ from distinput.columns.block import Block
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import AUTOTUNE, integer, normalized
 from distinput.plan.families import Transparent
 from distinput.run.run import OpCounters, Run

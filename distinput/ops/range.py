@@ -12,7 +12,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer, normalized
 from distinput.plan.families import InMemory, Seeded, words_of
 from distinput.plan.node import INFINITE

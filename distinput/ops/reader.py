@@ -26,7 +26,7 @@ from distinput.files.source import beginning_with, begun_within, stamp_of, stamp
 from distinput.formats.format import Format, PlacedBlocks, Portion, Position
 from distinput.formats.recognise import tell_format
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import meant
 from distinput.ops.as_python import AsDecimal, AsRows, AsText
 from distinput.ops.slices import Slices

@@ -14,7 +14,7 @@ from distinput.columns.rows import ChunkedBlock, RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import is_count

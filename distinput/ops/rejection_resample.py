@@ -16,7 +16,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim
 from distinput.functions.inference import infer
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
 from distinput.plan.families import Seeded, uniform_at

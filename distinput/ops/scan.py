@@ -18,7 +18,7 @@ from distinput.errors import StateError
 from distinput.functions.chain import Refills
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node

@@ -8,7 +8,7 @@ from typing import Any
 
 from distinput.columns.column import Column
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
 from distinput.values.nest import Structure

@@ -14,7 +14,7 @@ from distinput.columns.rows import RowQueue, Stream, passing_over
 from distinput.columns.sparse_rows import SparseRows, unfolded
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import first_dimension, row_counts
 from distinput.ops.shuffle import Shuffle

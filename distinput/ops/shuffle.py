@@ -33,7 +33,7 @@ from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.kernels.random_orders import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.fingerprint import is_count, is_mark

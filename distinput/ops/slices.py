@@ -18,8 +18,7 @@ from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import Digest, State, common_folder, texts_of, word_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.families import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run

@@ -22,7 +22,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.paths import as_path, ask_each
 from distinput.files.source import size_of
 from distinput.formats.elements import Elements
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import FileNames, Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import take_functions

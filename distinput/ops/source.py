@@ -28,7 +28,7 @@ from distinput.functions.workers import (
     work,
     workforce_of,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import watch_methods

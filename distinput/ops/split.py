@@ -15,7 +15,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.balanced_sample import BalancedSample
 from distinput.ops.first_come import FirstCome
 from distinput.ops.repeat import Repeat

@@ -15,7 +15,7 @@ from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.sql_query import OpenQuery, SqlQuery, check_names, inferred_schema, record_batch_of
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer
 from distinput.plan.node import Node
 from distinput.run.run import Run

@@ -29,8 +29,7 @@ from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State, evenly
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.plan.families import InMemory
 from distinput.plan.node import Node

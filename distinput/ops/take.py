@@ -8,7 +8,7 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements

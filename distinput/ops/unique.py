@@ -10,7 +10,7 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import ElementTypeError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.leaves import STRING, is_ragged

@@ -11,7 +11,7 @@ from distinput.columns.ragged import Datasets
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import Mark, State
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least
 from distinput.plan.families import Grouped

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from distinput.columns.column import Ints
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Rows of each element of a dataset of batches, as repeated patterns: a few numbers stand for billions of batches.

@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from distinput.errors import FailedPreconditionError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.check import callable_argument, normalized
 from distinput.plan.code import CodeNames, with_inner

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.state import Digest, evenly
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import array_of
 
 # ----------------------------------------------------------------------------

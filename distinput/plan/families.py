@@ -23,7 +23,7 @@ from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_s
 from distinput.columns.rows import RowQueue, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer, normalized
 from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words, walk

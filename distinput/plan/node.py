@@ -23,8 +23,7 @@ from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
 
 from distinput.columns.block import fault_of
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import meant
 from distinput.plan.node import Node, walk
 

@@ -21,7 +21,7 @@ from dataclasses import field
 from typing import Any
 
 from distinput.columns.state import Digest
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.code import (
     CodeNames,
     attributes_changed_by_methods,

@@ -16,7 +16,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.data.stats import MANY_CALLS, MANY_READS, SHORT, UNTRIED, WORTH_IT, Stats, of_users
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import bytes_text, seconds_text
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter

@@ -4,7 +4,7 @@
 import string
 
 from distinput.data.iterator import DatasetLike
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, given, walk
 from distinput.plan.text import bounds_text, spec_text_of
 from distinput.rewrite.rules import Running

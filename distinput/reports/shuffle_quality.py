@@ -8,7 +8,7 @@ import numpy as np
 from distinput.columns.column import Ints
 from distinput.errors import DistinputError
 from distinput.lineage.numbered import numbered
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.plan.node import Node, walk
 from distinput.run.run import Run

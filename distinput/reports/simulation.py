@@ -12,7 +12,7 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.range_requests import PIECE_BYTES
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.shard_batches import OwnRows

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Mapping
 from itertools import count
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.reports.graph import Graph, GraphStep
 from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
 

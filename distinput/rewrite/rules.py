@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from distinput import ops
 from distinput.columns.state import Digest
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import later
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.families import Batching, placed
 from distinput.plan.node import Node, Origin, walk

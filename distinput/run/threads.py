@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from distinput.errors import CancelledError, FailedPreconditionError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.

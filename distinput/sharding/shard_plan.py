@@ -7,7 +7,7 @@ from dataclasses import asdict, field, replace
 from functools import cached_property
 from typing import Any, overload
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import html
 from distinput.url_secrets import without_secrets
 

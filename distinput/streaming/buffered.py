@@ -14,7 +14,7 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.kernels.kernel import Flag
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import in_lane

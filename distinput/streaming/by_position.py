@@ -9,7 +9,7 @@ import numpy as np
 from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import Ints
 from distinput.columns.state import State
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import placed

@@ -7,7 +7,7 @@ from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.mirrored import MirroredStrategy
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.node import INFINITE
 from distinput.testing.elements import hold
 from distinput.testing.laws import (

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.families import drawn_seeds, with_drawn_seeds
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy, Options

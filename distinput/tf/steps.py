@@ -9,7 +9,7 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.features import Feature
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.batch import RaggedBatch, SparseBatch
 from distinput.ops.group_by_reducer import GroupByReducer
 from distinput.ops.identity import AssertCardinality

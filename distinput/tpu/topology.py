@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What a TPU has besides its cores.

@@ -14,7 +14,7 @@ from distinput.errors import DataLossError, DistinputError, FailedPreconditionEr
 from distinput.files.folder import join_path, leads_out, names_in, open_inside, plain_name, remove_file, split_path
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer
 from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
 from distinput.train.coding import checked_entries, decoded

@@ -17,7 +17,7 @@ from distinput.data import Dataset
 from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.errors import InputWarning, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.train.coding import Kind, kind_of
 
 # ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 Nest = Any
 Leaf = Any

@@ -8,8 +8,7 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.names.lazy import library
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING
 from distinput.values.nest import component

@@ -9,7 +9,7 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.formats.elements import stored, stored_block
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json

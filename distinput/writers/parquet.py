@@ -7,7 +7,7 @@ from distinput.arrow.record_batches import Text, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec
 from distinput.writers.arrow import as_text, check_table, target

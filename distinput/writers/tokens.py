@@ -10,7 +10,7 @@ from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.formats.megatron import DTYPES, as_tokens, index_bytes
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer
 

@@ -8,7 +8,7 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure, component
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec

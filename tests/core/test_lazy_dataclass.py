@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 OPTIONS = [
     dict(zip(("frozen", "eq", "repr", "kw_only"), values, strict=True))

@@ -34,7 +34,7 @@ from distinput.cli.demo.program import (
 )
 from distinput.data.progress import ProgressBar
 from distinput.kernels.kernel import KERNELS
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The report that the demo prints: headings, facts and checks, for a terminal of 100 columns.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import distinput as di
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The UCI hand-written digits, shipped with the package; digits/README.md says where they come from.

@@ -19,7 +19,7 @@ from distinput.files.paths import as_paths, list_matching, local_path
 from distinput.files.source import naming, open_binary
 from distinput.formats import format_named
 from distinput.formats.tar import COMPLETE, KEY, URL, as_members
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.options import SkipErrors

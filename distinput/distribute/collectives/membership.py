@@ -27,7 +27,7 @@ from distinput.errors import (
     PeerLost,
     Poisoned,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The workers of a job and whether they are still alive; shared by all groups with a common origin.

@@ -38,7 +38,7 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Reductions and concatenations over the replicas of several workers.

@@ -15,7 +15,7 @@ from distinput.distribute.coordinator.servers import server_lost
 from distinput.distribute.coordinator.worker_seat import CallOutcome, WorkerSeat
 from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import map_leaves
 
 # ----------------------------------------------------------------------------

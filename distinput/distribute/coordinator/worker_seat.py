@@ -14,7 +14,7 @@ from distinput.distribute.core.contexts import Mode
 from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import OutOfRangeError, StateError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import flatten, map_leaves
 
 # ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ---- Options of distributed datasets and of `run`
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from distinput.errors import AbortedError, Mismatch
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Call sites in the user's program, by which workers notice that they make different calls that look alike.

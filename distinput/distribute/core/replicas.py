@@ -6,8 +6,7 @@ from functools import cache
 from typing import Any, Literal, Protocol, Self
 
 from distinput.distribute.devices import Devices
-from distinput.names.lazy import placed
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass, placed
 
 # ----------------------------------------------------------------------------
 # What is given to a strategy and stands above it: input, lineage, variables, names of TensorFlow. Loaded at the first use.

@@ -20,7 +20,7 @@ import numpy as np
 
 from distinput.distribute.devices.threads import FrameworkDevices
 from distinput.errors import EngineMissing, InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import FEWEST_BYTES, aligned, copy_of
 
 try:

@@ -15,7 +15,7 @@ import numpy as np
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.devices.threads import FrameworkDevices
 from distinput.errors import EngineMissing
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 try:
     import torch

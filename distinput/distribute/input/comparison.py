@@ -14,7 +14,7 @@ from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.families import fresh_seed
 from distinput.plan.node import INFINITE, Node, describe
 from distinput.sharding.own_rows import batch_size_of

@@ -15,7 +15,7 @@ from distinput.distribute.core.values import PartialPerReplica, PerReplica, mark
 from distinput.distribute.input.dealing import END, StepPadding, per_replica_spec
 from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Ending
 from distinput.values.spec import LeafSpec, TensorSpec
 

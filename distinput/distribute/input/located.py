@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from distinput.columns.column import Ints
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 
 # ---- `Records`: known records of a file, such as bad ones

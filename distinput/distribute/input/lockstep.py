@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from distinput.columns.state import State
 from distinput.distribute.collectives.channel import packed, unpacked
 from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 if TYPE_CHECKING:
     from distinput.distribute.collectives.agreements import Agreement

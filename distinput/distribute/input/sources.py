@@ -25,7 +25,7 @@ from distinput.distribute.input.dealing import (
 )
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.errors import StateError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN, Node

@@ -25,7 +25,7 @@ from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, start_scheduler
 from distinput.errors import FailedPreconditionError, UnavailableError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
 
 # ----------------------------------------------------------------------------

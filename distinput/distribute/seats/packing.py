@@ -18,7 +18,7 @@ from typing import Any
 
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import EngineMissing
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.segments import Packed, pickler
 
 __all__ = ["AsIs", "Packed", "Pickled", "is_installed", "same_modules", "sources"]

@@ -31,7 +31,7 @@ from distinput.distribute.seats.links import (
 from distinput.distribute.seats.packing import Pickled, same_modules
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import UnavailableError, UnknownError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.run.segments import dumps
 from distinput.run.threads import mapped
 

@@ -18,7 +18,7 @@ from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh, as_device_a
 from distinput.distribute.variables.store import UPDATES, refuse_pickling
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure
 
 # ----------------------------------------------------------------------------

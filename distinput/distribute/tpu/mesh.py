@@ -15,7 +15,7 @@ from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.jax import JaxDevices, can_hold
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import aligned, copy_of, empty
 
 # ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import jax.extend.core
 import numpy as np
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ---- A traced program as one list of steps, without functions inside of it
 

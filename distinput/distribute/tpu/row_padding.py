@@ -38,7 +38,7 @@ from distinput.distribute.tpu.padding_rules import (
     rows_axis,
 )
 from distinput.distribute.tpu.program import Traced, has_callbacks, trace_function
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 
 @dataclass(frozen=True)

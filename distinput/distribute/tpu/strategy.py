@@ -16,7 +16,7 @@ from distinput.distribute.core.values import replica_leaves
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import Store
 from distinput.errors import EngineMissing
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.tpu.topology import HardwareFeature, HardwareFeatures
 
 # ---- How the runs of a strategy that compiles were carried out

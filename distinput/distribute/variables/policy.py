@@ -8,7 +8,7 @@ import numpy as np
 
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_name
 
 # ----------------------------------------------------------------------------

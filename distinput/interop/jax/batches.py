@@ -25,7 +25,7 @@ from distinput.distribute.input.distribution import check_dataset, pieces_of_bat
 from distinput.distribute.input.located import Ranges
 from distinput.distribute.input.sources import Steps, StepSource
 from distinput.distribute.tpu.mesh import DeviceValues, as_device_array
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec

@@ -12,7 +12,7 @@ import torch.distributed
 
 from distinput.cluster.resolve import resolve
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least
 from distinput.run.threads import LoaderWorker
 

@@ -18,7 +18,7 @@ from distinput.formats.format import END, Format, Fragment, Fragments
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
 from distinput.kernels.dealing import deal_by_size
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave

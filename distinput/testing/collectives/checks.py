@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from distinput.distribute.collectives.channel import OPS, fold
 from distinput.distribute.engines import Collectives, CollectiveTimeout, Mismatch, PeerLost, Poisoned
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The arrays that workers contribute to the checks, and how results are compared.

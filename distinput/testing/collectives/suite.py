@@ -35,7 +35,7 @@ from distinput.distribute.engines import (
     Poisoned,
     open_collectives,
 )
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
 
 # ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from itertools import zip_longest
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Which records are in a batch, and what a batch looks like, whatever library made it.

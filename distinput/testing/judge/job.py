@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import asdict, replace
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 WORDS = ("records", "rank", "ranks", "batch", "global_batch", "seed", "epoch", "workers")
 """What a function that makes loaders may ask for, by the names of its parameters."""

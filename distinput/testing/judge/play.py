@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.testing.judge.delivery import Ids, RankPass, RankStep, UnknownBatch, look_of
 from distinput.testing.judge.job import Job, Maker
 

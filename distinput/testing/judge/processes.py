@@ -16,7 +16,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.testing.judge import traces
 from distinput.testing.judge.play import Play, PlayEvent, PlayTask, Walk, folded
 from distinput.testing.judge.player import OVER, TASK

@@ -10,7 +10,7 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What a law says about a loader.

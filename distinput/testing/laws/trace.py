@@ -9,7 +9,7 @@ from typing import Any
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
 from distinput.run.run import Run

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.ops.generator import Generator
 from distinput.ops.range import Counter, Random, Range
 from distinput.ops.slices import Slices

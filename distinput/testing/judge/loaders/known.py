@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 from distinput.testing.judge.judging import judge
 from distinput.testing.judge.loaders.records import files
 from distinput.testing.judge.report import JudgeReport, Ruling

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, pairwise, starmap
 from pathlib import Path
 
-from distinput.names.lazy_dataclass import dataclass
+from distinput.names.lazy import dataclass
 
 _VARIABLE = "DISTINPUT_JUDGE_FILES"
 _SHARES = (41, 7, 23, 2, 30)
