@@ -459,7 +459,7 @@ _BENEATH = frozenset(sys.stdlib_module_names) | {"PIL", "numba", "numpy", "pyarr
 """Modules that readers call."""
 
 
-_ARITY = re.compile(
+_ARITY = (
     r"\b(takes|missing|expected)\b.{0,40}\b(\d+|no|one)\b.{0,40}\barguments?\b|\bgot an unexpected keyword argument\b"
 )
 """What Python and NumPy say of a call with another number of arguments."""
@@ -480,7 +480,7 @@ def fault_of(error: BaseException) -> str:
         if module.partition(".")[0] not in _BENEATH:
             last = module
         trace = trace.tb_next
-    called = isinstance(error, TypeError) and module.startswith("distinput.") and _ARITY.search(str(error))
+    called = isinstance(error, TypeError) and module.startswith("distinput.") and re.search(_ARITY, str(error))
     fault = "reader" if last.startswith(_READERS) else "call" if called else ""
     error._distinput_fault = fault  # type: ignore[attr-defined]
     return fault

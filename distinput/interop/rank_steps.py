@@ -232,6 +232,9 @@ StepMark = tuple[int, int, HandMark]
 """A position of an iterator of steps: those of `RankPosition`, and of its elements."""
 
 
+_SHORT = ShortSteps()
+
+
 class RankSteps:
     """The steps of one rank over a dataset of global batches.
 
@@ -259,7 +262,7 @@ class RankSteps:
         rank: int,
         ranks: int,
         who: str,
-        short: ShortSteps = ShortSteps(),
+        short: ShortSteps = _SHORT,
         empty: Callable[[], None] | None = None,
     ) -> None:
         node = short.kept(with_common_order(dataset.node))

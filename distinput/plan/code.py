@@ -180,7 +180,7 @@ _MODELS = ("named_parameters", "trainable_variables")
 _DATA_OF_PYTHON = ("Namespace", "SimpleNamespace", "Template", "UserString")
 """Classes of Python's library whose objects are what their attributes say."""
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = r" at 0x[0-9a-fA-F]+"
 
 
 def value_word(value: Any, function: Callable[[Any], str]) -> str:
@@ -344,7 +344,7 @@ def _immutable(value: Any) -> str | None:
 
 
 def _short(text: str) -> str:
-    return _ADDRESS.sub("", text) if len(text) <= 1000 else Digest(6).add(text).word
+    return re.sub(_ADDRESS, "", text) if len(text) <= 1000 else Digest(6).add(text).word
 
 
 # ----------------------------------------------------------------------------
@@ -662,10 +662,10 @@ def _shown(value: Any) -> str:
     kind: Any = type(value)
     if kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__:
         return type(value).__qualname__
-    return _ADDRESS.sub("", str(value))
+    return re.sub(_ADDRESS, "", str(value))
 
 
 def _array(value: Any) -> str:
     if value.dtype == object:
-        return Digest().add(_ADDRESS.sub("", str(value.tolist()))).word
+        return Digest().add(re.sub(_ADDRESS, "", str(value.tolist()))).word
     return Digest().array(value).word

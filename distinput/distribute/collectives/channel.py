@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of an engine, on which `Collectives` is built: operations on bytes; arrays and records of calls as bytes."""
 
-import hashlib
 import json
 import math
 import struct
@@ -10,7 +9,6 @@ from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from distinput.names.lazy import dataclass
 from distinput.values.leaves import dtype_code
@@ -30,8 +28,8 @@ from distinput.values.leaves import dtype_code
 # ----------------------------------------------------------------------------
 
 
-Array: TypeAlias = npt.NDArray[Any]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class ChannelLost(Exception):
@@ -382,7 +380,9 @@ def _fit(text: bytes, room: int) -> bytes:
     """The text, or its beginning and a digest of all of it, so that different texts stay different."""
     if len(text) <= room:
         return text
-    digest = hashlib.blake2b(text, digest_size=8).hexdigest().encode()
+    from hashlib import blake2b  # loads OpenSSL
+
+    digest = blake2b(text, digest_size=8).hexdigest().encode()
     return text[: room - len(digest) - 3] + b".. " + digest
 
 

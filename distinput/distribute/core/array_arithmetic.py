@@ -4,7 +4,6 @@
 import operator
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from fractions import Fraction
 from math import prod
 from operator import itemgetter
 from typing import Any, ClassVar, Protocol
@@ -339,6 +338,8 @@ def rounded(total: Bands, divisor: int, dtype: np.dtype[Any]) -> Any:
 
 
 def _value(digits: list[int], first: int, divisor: int) -> float:
+    from fractions import Fraction  # for sums of floats between workers alone
+
     number = sum(digit << (BITS * i) for i, digit in enumerate(digits))
     shift = BITS * first
     exact = Fraction(number << shift, divisor) if shift >= 0 else Fraction(number, divisor << -shift)
