@@ -475,7 +475,7 @@ def limit_words(cgroup: str | os.PathLike[str], name: str) -> list[str]:
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoaderWorker:
     """A process that a DataLoader reads in.
 

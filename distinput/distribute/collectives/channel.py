@@ -303,7 +303,7 @@ RECORD = _HEAD.size + _SAME + ABOUT + INLINE
 """The size of a record in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Purpose:
     """The purpose of a call, for callers that know more than the call itself shows.
 
@@ -316,7 +316,7 @@ class Purpose:
     given: Callable[[], str] = str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallRecord:
     """The call that one worker is about to make.
 

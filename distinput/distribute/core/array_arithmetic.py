@@ -97,7 +97,7 @@ class ArrayOps(Protocol):
         """The values as a NumPy array."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NumpyArrays:
     """NumPy's arrays. Most answers are NumPy's own functions, so that asking for them costs nothing."""
 

@@ -61,7 +61,7 @@ def missing(owner: Any, name: str) -> Any:
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallDescription:
     """Describes a call between workers; `text` and `name` must be the same on every worker.
 

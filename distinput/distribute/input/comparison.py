@@ -406,7 +406,7 @@ def _compare(
     return seed, hints
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Beginning:
     """The place from which a worker takes steps.
 
