@@ -3,9 +3,12 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
+
+from distinput.errors import InvalidArgumentError
 
 
 class at_least:  # noqa: N801 (used as argparse's `type=`, whose name is in its messages)
@@ -60,6 +63,27 @@ def pair(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def free_names(word: str, pairs: Iterable[tuple[str, Any]], function: Callable[..., Any]) -> dict[str, Any]:
+    """Pairs that are handed on to a function, whose own arguments have words of their own.
+
+    Args:
+      word: of the command line, that gave the pairs.
+      pairs: names and values.
+      function: takes them beside its own arguments.
+
+    Raises:
+      InvalidArgumentError: a name is that of an argument of the function.
+
+    >>> free_names("--option", [("rows", 3)], lambda files, **options: None)
+    {'rows': 3}
+    """
+    own = [name for name, one in signature(function).parameters.items() if one.kind is not one.VAR_KEYWORD]
+    for name, _ in pairs:
+        if name in own:
+            raise InvalidArgumentError(f"{word} {name}: is no such option, but has a word of its own; see --help")
+    return dict(pairs)
 
 
 def add_examples(parser: argparse.ArgumentParser, most: int) -> None:

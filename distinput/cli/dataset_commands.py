@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from distinput.cli.arguments import add_json, at_least, numbers, seconds, suggest
 from distinput.cli.commands import FAILED, FINE
-from distinput.cli.files import named
+from distinput.cli.files import files_of
 from distinput.cli.loading import WHERE, add_dataset, is_name, load, load_dataset, user_code
 from distinput.cli.output import Progress, print_json, print_table
 from distinput.cli.visible import visible
@@ -20,7 +20,6 @@ from distinput.data.recording import recorded
 from distinput.data.stats import SHORT
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
-from distinput.inspect.files import open_files
 from distinput.kernels.kernel import cached_kernels, compiled_first
 from distinput.names.lazy import later
 from distinput.names.words import bytes_text, number_text, seconds_text
@@ -122,8 +121,7 @@ def _dataset(given: argparse.Namespace) -> Dataset[Any]:
         raise InvalidArgumentError(
             f"plan: {programs[0]} is a program; name a dataset in it, such as {programs[0]}:ds, or say --format text"
         )
-    files = open_files(named(given.sources), given.format)
-    return files.dataset().batch(given.batch or _BATCH)
+    return files_of(given.sources, given.format).dataset().batch(given.batch or _BATCH)
 
 
 def _plan_line(told: PlanSummary) -> Sequence[object]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.cli.arguments import add_examples, add_json, add_pairs, at_least
+from distinput.cli.arguments import add_examples, add_json, add_pairs, at_least, free_names
 from distinput.cli.commands import FINE, FOUND
 from distinput.cli.files import add_files, add_records, named, opened, print_records, together
 from distinput.cli.output import Progress, print_json, print_table
@@ -337,7 +337,7 @@ def verify_command(given: argparse.Namespace) -> int:
         against=given.against and named(given.against),
         against_format=given.against_format,
         storage_options=dict(given.storage_option) or None,
-        **dict(given.option),
+        **free_names("--option", given.option, verification.verify),
     )
     if given.json:
         print_json(asdict(result))
@@ -429,7 +429,7 @@ def convert_command(given: argparse.Namespace) -> int:
     """Convert, with a progress bar."""
     if given.null:
         given.option.append(("nulls", dict(given.null)))
-    options = dict(given.writer_option)
+    options = free_names("--writer-option", given.writer_option, conversion.convert)
     if given.compression is not None:
         options["compression"] = given.compression
     files = together(given)

@@ -58,13 +58,17 @@ def named(words: Sequence[str]) -> str | list[str]:
 
 
 def _open(given: argparse.Namespace, words: list[str]) -> Files:
+    return files_of(words, given.format, storage_options=dict(given.storage_option) or None, **dict(given.option))
+
+
+def files_of(words: Sequence[str], format: str | None, **options: Any) -> Files:
+    """What words of files mean, in a format with options; what is wrong with these is an error of a command.
+
+    Raises:
+      InvalidArgumentError: there is no such format, or it has no such option.
+    """
     try:
-        return open_files(
-            named(words),
-            given.format,
-            storage_options=dict(given.storage_option) or None,
-            **dict(given.option),
-        )
+        return open_files(named(words), format, **options)
     except (TypeError, ValueError) as error:
         if isinstance(error, OSError | InvalidArgumentError):
             raise

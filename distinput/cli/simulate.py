@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from distinput.cli.arguments import add_json, at_least, numbers, suggest
+from distinput.cli.arguments import add_json, at_least, numbers, seconds, suggest
 from distinput.cli.commands import FINE
 from distinput.cli.dataset_commands import add_policy, add_replicas, policy_of
 from distinput.cli.loading import add_dataset, load_dataset, user_code
@@ -72,7 +72,7 @@ def simulate_arguments(parser: argparse.ArgumentParser) -> None:
     add_policy(parser)
     parser.add_argument("--rows", type=at_least(1), metavar="N", help="rows of a pass, where files do not tell")
     text = "stop the measured pass after S seconds (default: 3)"
-    parser.add_argument("--seconds", type=float, default=3.0, metavar="S", help=text)
+    parser.add_argument("--seconds", type=seconds, default=3.0, metavar="S", help=text)
     storage = parser.add_argument_group("the storage, which all workers share")
     text = "such as 40Gbit/s or 500MB/s (default: no limit)"
     storage.add_argument("--storage-bandwidth", type=_BANDWIDTH, metavar="B", help=text)

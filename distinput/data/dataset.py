@@ -1018,13 +1018,17 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           start: the first number.
           name: a label.
 
+        Raises:
+          InvalidArgumentError: `start` does not fit into int64.
+          TypeError: it is not an integer.
+
         >>> import distinput as di
         >>> di.data.Dataset.from_tensor_slices(["a", "b"]).enumerate(start=5).to_list()
         [(5, b'a'), (6, b'b')]
 
         Source: `tf.data.Dataset.enumerate`.
         """
-        numbers = ops.range.Range(integer("enumerate", "start", start), np.iinfo(np.int64).max)
+        numbers = ops.range.Range(at_least("enumerate", "start", start, -(2**63)), np.iinfo(np.int64).max)
         nest = structure_of((numbers, self.node), is_leaf=lambda x: isinstance(x, Node))
         return self._followed_by(ops.zip.Zip(nest, (numbers, self.node), name=name))
 

@@ -86,14 +86,12 @@ class ProgressBar(Closing):
           note: something to show beside it.
           count: how many.
         """
-        self.done += count
+        self.done, self._note = self.done + count, note
         if self._drawn is not None:
             now = monotonic()
             if now >= self._next:
                 self._next = now + _SECONDS
                 self._drawn.show(self.done, note)
-            else:
-                self._note = note
 
     _note = ""
 

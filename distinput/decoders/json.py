@@ -12,6 +12,9 @@ from distinput.values.spec import TensorSpec
 _ALLOWED: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 """The types in a document that become a kind of dtype."""
 
+_MOST_AXES = 30
+"""Of texts; NumPy has a few more."""
+
 
 def decode_json(contents: bytes, spec: Any = None) -> Any:
     """The value of a JSON document.
@@ -61,8 +64,9 @@ def _plain(value: Any, where: str) -> Any:
 
 def _array(items: list[Any], where: str) -> Any:
     kinds = {type(item) for item in _leaves(items)}
-    if kinds == {str}:
-        return _texts(items)
+    texts = _texts(items) if kinds == {str} else None
+    if texts is not None:
+        return texts
     try:
         made = np.array(items) if (kinds and kinds <= {int, float}) or kinds == {bool} else None
     except (ValueError, OverflowError):  # lists of several lengths, or integers that are too large
@@ -96,10 +100,18 @@ def _leaves(items: list[Any]) -> list[Any]:
 
 
 def _texts(items: list[Any]) -> Any:
-    coded = [item.encode(errors="surrogatepass") if isinstance(item, str) else _texts(item) for item in items]
-    made = np.empty(len(coded), object)
-    made[:] = coded
-    return made if all(isinstance(item, bytes) for item in coded) else np.array(coded, object)
+    """An array of texts; None where lists have several lengths."""
+    shape: list[int] = []
+    level: list[Any] = items
+    while any(isinstance(item, list) for item in level):
+        lengths = {len(item) if isinstance(item, list) else -1 for item in level}
+        if len(lengths) > 1 or len(shape) >= _MOST_AXES:
+            return None
+        shape += lengths
+        level = [part for item in level for part in item]
+    made = np.empty(len(level), object)
+    made[:] = [item.encode(errors="surrogatepass") for item in level]
+    return made.reshape(len(items), *shape)
 
 
 def _stated(value: Any, spec: Any, where: str) -> Any:
@@ -124,11 +136,15 @@ def _of_dtype(value: Any, spec: TensorSpec, where: str) -> Any:
     if spec.dtype == object:
         if kinds - {str}:
             raise InvalidArgumentError(f"{where} must be text, got {str(value)[:40]}")
-        return _texts(value) if isinstance(value, list) else value.encode(errors="surrogatepass")
+        texts = _texts(value) if isinstance(value, list) else value.encode(errors="surrogatepass")
+        if texts is None:
+            raise InvalidArgumentError(f"{where} must be {spec}, got lists of several lengths: {str(value)[:40]}")
+        return texts
     if kinds - _ALLOWED.get(spec.dtype.kind, set()):
         raise InvalidArgumentError(f"{where} must be {spec.dtype}, got {str(value)[:40]}")
     try:
-        made = np.array(value, spec.dtype)
-    except (ValueError, OverflowError) as error:
+        with np.errstate(over="raise"):
+            made = np.array(value, spec.dtype)
+    except (ValueError, OverflowError, FloatingPointError) as error:
         raise InvalidArgumentError(f"{where} must be {spec.dtype}: {error}, got {str(value)[:40]}") from None
     return made if isinstance(value, list) else made[()]

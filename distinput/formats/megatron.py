@@ -120,7 +120,7 @@ def _index_path(path: str) -> str:
             f"{path}: megatron: this is an index; name the file of tokens, {path.removesuffix(_INDEX)}{_DATA}, and leave the "
             "index beside it"
         )
-    return path.removesuffix(_DATA) + _INDEX
+    return (path[: -len(_DATA)] if path.lower().endswith(_DATA) else path) + _INDEX
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from types import ModuleType
@@ -233,18 +234,19 @@ def count_of_made(source: Node, call: Callable[[Any], Node], otherwise: int) -> 
     Args:
       source: the elements for which it makes datasets.
       call: the function.
-      otherwise: the answer if they are not listed, or too many.
+      otherwise: the answer if they are not listed, or too many, or if a function fails for one of them.
     """
     n = source.count_elements()
     listed = all(not inner.reads_files and (inner.inputs or inner.random_access) for inner in walk(source))
     if not 0 <= n <= _MOST_NAMES or not listed:
         return otherwise
     total = 0
-    with Run() as run:
+    with Run() as run, suppress(Exception):  # raised, or left out, where the elements are asked for
         for block, _ in source.open(source.start(0), run):
             for element in block.elements():
                 count = call(element).count_elements()
                 if count < 0:
                     return UNKNOWN
                 total += count
-    return total
+        return total
+    return otherwise

@@ -8,13 +8,14 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.distribute.input.dealing import StepPadding
-from distinput.errors import EngineMissing, OutOfRangeError
+from distinput.errors import EngineMissing, InvalidArgumentError, OutOfRangeError
 from distinput.interop.pass_starts import PassStarts
 from distinput.interop.rank_steps import TAILS, ShortSteps
+from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.leaves import STRING
-from distinput.values.nest import component
+from distinput.values.nest import component, structure_of
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 __all__ = ["Sequence"]
@@ -150,10 +151,14 @@ class Sequence(keras.utils.PyDataset):  # type: ignore[misc]
             return batch
         batch, mask = self._padding(batch)
         weights = mask.astype(np.float32)
-        if self._parts == 3:
-            given = batch[2]
-            return *batch[:2], given * weights.astype(given.dtype).reshape(-1, *[1] * (given.ndim - 1))
-        return *batch, weights
+        if self._parts < 3:
+            return *batch, weights
+        structure = structure_of(batch[2])  # one array for all outputs, or a nest with one for each
+        left = [
+            given * weights.astype(given.dtype).reshape(-1, *[1] * (given.ndim - 1))
+            for given in structure.flatten(batch[2])
+        ]
+        return *batch[:2], structure.build(left)
 
 
 def _check(dataset: Any, spec: Spec) -> None:
@@ -192,7 +197,11 @@ def _padding(dataset: Any, spec: Spec, given: int | None, parts: int) -> StepPad
             f"{_WHO}: tail='pad' needs elements (x, y) or (x, y, sample_weight), as added rows can only be left out by their "
             "weight; use tail='partial'"
         )
-    rows = given or batch_size_of(dataset.node)
+    given = None if given is None else at_least(_WHO, "batch_size", given, 1)
+    known = batch_size_of(dataset.node)
+    if known is not None and given not in (None, known):
+        raise InvalidArgumentError(f"{_WHO}: batch_size is {given}, but the batches have {known} rows")
+    rows = known or given
     if rows is None:
         raise ValueError(
             f"{_WHO}: the batch size is not known, as a function over whole batches may change it; pass batch_size=, or call "

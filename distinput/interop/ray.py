@@ -150,8 +150,14 @@ class WorkerShard:
         return self._count
 
     def set_epoch(self, epoch: int) -> None:
-        """The pass that begins next has this number, and those after it the following ones."""
-        self._next, self._latest = Steps(at_least("set_epoch", "epoch", epoch, 0)), None
+        """The pass that begins next has this number, and those after it the following ones.
+
+        If that is the pass in which a loaded position is, it goes on there.
+        """
+        epoch = at_least("set_epoch", "epoch", epoch, 0)
+        if epoch != self._next.epoch:
+            self._next = Steps(epoch)
+        self._latest = None
 
     def state_dict(self) -> State:
         """The position after the last step delivered: a small JSON value, the same on all workers."""

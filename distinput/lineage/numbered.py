@@ -441,7 +441,7 @@ class Numbered:
 
     def _batches_with(self, node: Batch, batches: Ints, numbers: Ints, epoch: int) -> list[int]:
         size, n = int(node.batch_size), node.input.cardinality
-        rows = (batches[:, None] * size + np.arange(size)).reshape(-1)
+        rows = node.elements_of(batches)
         rows = rows if n < 0 else rows[rows < n]
         if not len(rows):
             return []

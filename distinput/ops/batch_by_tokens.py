@@ -82,7 +82,7 @@ class BatchByTokens(Node):
 
     def __post_init__(self) -> None:
         for name, value in (("max_tokens", self.max_tokens), ("max_rows", self.max_rows)):
-            if value is not None and at_least("batch_by_tokens", name, value, 1) > _MANY:
+            if (value is not None or name == "max_tokens") and at_least("batch_by_tokens", name, value, 1) > _MANY:
                 raise InvalidArgumentError(f"batch_by_tokens: {name} must be below 2**31, got {value}")
         for name, given, known in (
             ("layout", self.layout, _LAYOUTS),

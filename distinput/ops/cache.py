@@ -62,9 +62,9 @@ class CachedPass(PassStore):
             if self.epoch is None:
                 self.epoch = epoch
 
-    def serves(self, epoch: int, tolerant: bool) -> bool:
-        """Whether what is kept is what a pass gives."""
-        return self.complete and self.epoch == epoch and (tolerant or not self.lacks)
+    def serves(self, epoch: int, dropping: bool) -> bool:
+        """Whether what is kept is what a pass gives, which drops errors or does not."""
+        return self.complete and self.epoch == epoch and (dropping or not self.lacks)
 
     def keep(self, blocks: list[Block] | None, epoch: int, lacks: bool = False) -> None:
         """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process.
@@ -183,7 +183,7 @@ class Cache(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         store, row, epoch = self.store, state["row"], state["epoch"]
-        if store.serves(epoch, run.tolerant):
+        if store.serves(epoch, run.dropping):
             yield from self._served(row)
             return
         store.begin(epoch)

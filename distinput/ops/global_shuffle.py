@@ -78,6 +78,10 @@ class GlobalShuffle(Seeded, SameElements):
                 "Arrow, npy, fixed-length records after assert_cardinality, and what keeps their positions), got "
                 f"{self.input.op}{why}; use shuffle(buffer_size), or index=True for text, TFRecord, CSV, JSON Lines and tar"
             )
+        if n > 1 << 62:
+            raise InvalidArgumentError(
+                f"global_shuffle: there must be at most 2**62 elements, got {n:,}; repeat behind it"
+            )
 
     @property
     def cardinality(self) -> int:

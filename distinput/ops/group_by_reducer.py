@@ -12,6 +12,7 @@ from distinput.arrow.adopt import owned
 from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream, same
 from distinput.columns.state import Mark, State
+from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
 from distinput.functions.inference import infer
@@ -46,6 +47,7 @@ class GroupByReducer(Node):
     Raises:
       TypeError: something is not callable; at iteration, `key_func` returns no integer, or the value changes its structure or
         a dtype.
+      InvalidArgumentError: at iteration, a key does not fit into int64.
 
     >>> import distinput as di
     >>> reducer = di.data.experimental.Reducer(lambda key: np.int64(0), lambda total, x: total + x, lambda total: total)
@@ -172,4 +174,6 @@ def _whole(result: Any) -> int:
     key = np.asarray(result)
     if key.dtype.kind not in "iu" or key.ndim:
         raise TypeError(f"{_OP}: key_func must return an integer, got {key!r}")
+    if int(key) >= 1 << 63:
+        raise InvalidArgumentError(f"{_OP}: a key must fit into int64, got {int(key)}")
     return int(key)

@@ -25,7 +25,7 @@ from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
-from distinput.plan.check import at_least, integer, normalized, without_sparse
+from distinput.plan.check import at_least, normalized, without_sparse
 from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
 from distinput.plan.fingerprint import is_count, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -79,7 +79,7 @@ class Keyed(Node):
 
 
 def _is_integer(value: object) -> bool:
-    return is_count(value, -(1 << 63))
+    return is_count(value, -(1 << 63), (1 << 63) - 1)
 
 
 # ----------------------------------------------------------------------------
@@ -585,7 +585,7 @@ class BucketBySequenceLength(Keyed):
             if not isinstance(given, list | tuple | np.ndarray):
                 normalized(self, name, list(given))
         for boundary in self.bucket_boundaries:
-            integer("bucket_by_sequence_length", "bucket_boundaries", boundary)
+            at_least("bucket_by_sequence_length", "bucket_boundaries", boundary, -(1 << 63))
         if self.pad_to_bucket_boundary and not len(self.bucket_boundaries):
             raise InvalidArgumentError(
                 "bucket_by_sequence_length: pad_to_bucket_boundary=True needs a boundary, got none"
@@ -624,7 +624,7 @@ class BucketBySequenceLength(Keyed):
             made = self._batch(0, self.input).spec
         sizes = set(map(int, self.bucket_batch_sizes))
         first = sizes.pop() if self.drop_remainder and len(sizes) == 1 else None
-        return made.map(lambda leaf: leaf.with_shape((first, *leaf.shape[1:])))  # type: ignore[index]
+        return made.map(lambda leaf: leaf if leaf.shape is None else leaf.with_shape((first, *leaf.shape[1:])))
 
     def stream(self, state: State, run: Run) -> Stream:
         boundaries = np.asarray([int(b) for b in self.bucket_boundaries], np.int64)

@@ -101,7 +101,7 @@ class AssertCardinality(SameElements):
                 if cardinality > row:
                     yield block.rows(0, cardinality - row), {"input": after, "row": cardinality}
                 wrong = self._wrong(f"at least {row + block.size}")
-                row = cardinality
+                row = max(row, cardinality)
                 break
             row += block.size
             yield block, {"input": after, "row": row}

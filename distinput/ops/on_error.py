@@ -406,7 +406,7 @@ class IgnoreErrors(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         counter = run.counter(self)
-        for block, after in self.input.open(state, run.tolerating()):
+        for block, after in self.input.open(state, run.asking(tolerant=True, dropping=True)):
             parts: list[Block] = [block]
             if block.structure.makes_anew:  # what `as_text` and `as_rows` cannot make fails where it is made
                 parts = [part for part, _ in sound_parts(block.size, partial(_built, block), tolerant=True)]

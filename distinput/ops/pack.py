@@ -229,6 +229,8 @@ class Pack(Node):
         spec = self.input.spec
         refuse_sparse("pack", spec.structure)
         leaves = spec.tensors("pack")
+        if not leaves:
+            raise InvalidArgumentError(f"pack: elements must have at least one component, got {spec.nest}")
         for leaf, path in zip(leaves, spec.structure.paths, strict=True):
             _check(leaf, component(path))
         fills = padding_fills("pack", spec, self.padding_values)

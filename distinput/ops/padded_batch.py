@@ -131,7 +131,7 @@ class PaddedBatch(Batching):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         size, n = int(self.batch_size), self.input.cardinality
-        wanted = (rows[:, None] * size + np.arange(size)).reshape(-1)
+        wanted = self.elements_of(rows)
         counts = np.full(len(rows), size) if n < 0 else np.minimum(size, n - rows * size)
         elements = self.input.fetch(wanted if n < 0 else wanted[wanted < n], epoch)
         return concat_blocks([made for made, _ in self.padding.batches(elements, counts)])

@@ -154,9 +154,11 @@ def first_dimension(op: str, spec: Spec) -> int | None:
     """The known first dimension of all leaves, or None.
 
     Raises:
-      InvalidArgumentError: a leaf is a scalar, two leaves disagree, or a sparse tensor has a rank below 2.
+      InvalidArgumentError: there is no leaf, one is a scalar, two disagree, or a sparse tensor has a rank below 2.
     """
     spec = spec.folded
+    if not spec.leaves:
+        raise _without_rows(op)
     sizes: dict[str, int] = {}
     for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
         if leaf.shape is None:
@@ -200,8 +202,13 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
                     f"{op}: all components of an element must have the same first dimension, got {counts[at]} and {each[at]}"
                 )
                 return counts[:at], error
-    assert counts is not None
+    if counts is None:
+        raise _without_rows(op)
     return counts, None
+
+
+def _without_rows(op: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{op}: elements must have at least one component, so that they have rows")
 
 
 def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:

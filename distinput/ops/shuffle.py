@@ -473,11 +473,15 @@ class _Buffer:
             a, b = np.searchsorted(positions, [first, first + block.size])
             if b > a:
                 parts.append(block.take(positions[a:b] - first))
-        if not failures and sum(part.size for part in parts) < count:
-            raise StateError(
-                "shuffle: the state is after the end of the data: rows that its buffer holds are not there"
-            )
         self.numbers = slots[:count]
+        if sum(part.size for part in parts) < count:
+            if not failures:
+                raise StateError(
+                    "shuffle: the state is after the end of the data: rows that its buffer holds are not there"
+                )
+            # A state that was computed, as `skip` does, counts an error as a row, so there are fewer than it says.
+            self.numbers = self.numbers[self.numbers < self.next_row]
+            count = len(self.numbers)
         if parts:
             rows = concat_blocks(parts)
             chunk = rows_within(rows.size, rows.nbytes, _CHUNK)

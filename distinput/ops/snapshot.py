@@ -299,7 +299,7 @@ class KeptOnDisk(SameElements):
 
     def _serves(self, found: WrittenFiles | None, made: str, run: Run) -> TypeGuard[WrittenFiles]:
         """Whether what is in the folder is what a pass gives."""
-        return found is not None and made == self._served_word(found) and (run.tolerant or not _lacks(found))
+        return found is not None and made == self._served_word(found) and (run.dropping or not _lacks(found))
 
     def _begins(self, epoch: int) -> None:
         """A pass begins to make elements; later ones are those of the same epoch, also where it is left before its end."""

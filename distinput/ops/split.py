@@ -174,7 +174,7 @@ def _fraction(value: Any) -> Fraction:
     """A fraction as it is written: 0.8 is 4/5."""
     try:
         near = Fraction(str(value)) if isinstance(value, float | np.floating) else Fraction(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise TypeError(f"split: a fraction must be a number, got {value!r}") from None
     if not 0 < near <= 1:
         raise InvalidArgumentError(f"split: a fraction must be above 0 and at most 1, got {value!r}")

@@ -78,15 +78,26 @@ class Window(Grouped):
         # Not every failure is in a window: it may lie between two, or in a last one that is not full.
         held = RowQueue(self.input.open(state["input"], run.tolerating()), state)
         while True:
-            if not held.fill(max(self.needed, self.step)) and held.failure is not None:
+            if not held.fill(self.needed) and held.failure is not None:
                 yield from self._of_places(held, run)
                 return
             full = held.size >= self.needed
             if not held.size or (not full and self.drop_remainder):
                 return
             window = self._window(held.peek(min(self.needed, held.size)).rows(0, self.needed, self.stride))
-            held.skip(min(self.step, held.size))
+            self._pass_over(held)
             yield window, held.mark()
+
+    def _pass_over(self, queue: RowQueue) -> None:
+        """Go on to the next window; what lies between the two is dropped as it comes, failures too."""
+        left = self.step
+        while left and (queue.fill(1) or queue.failure is not None):
+            passed = min(left, queue.size) or 1
+            if queue.size:
+                queue.skip(passed)
+            else:
+                queue.passed()
+            left -= passed
 
     def _window(self, rows: Block) -> Block:
         whole = rows.columnar().folded()

@@ -418,6 +418,11 @@ class Batching(Grouped):
     def fetches(self) -> bool:
         return self.input.random_access and self.input.cardinality != UNKNOWN
 
+    def elements_of(self, rows: Ints) -> Ints:
+        """The positions of the elements of these batches, of each as many; the last one may have fewer."""
+        size, n = int(self.batch_size), self.input.cardinality
+        return (rows[:, None] * size + np.arange(size if n < 0 else min(size, n))).reshape(-1)
+
     def with_full_batches(self) -> Node:
         return dataclasses.replace(self, drop_remainder=True)  # type: ignore[call-arg]  # a field of every subclass
 
@@ -516,7 +521,7 @@ class Stacking(Batching):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         size, n = int(self.batch_size), self.input.cardinality
-        wanted = (rows[:, None] * size + np.arange(size)).reshape(-1)
+        wanted = self.elements_of(rows)
         whole = n < 0 or not len(rows) or (rows.max() + 1) * size <= n
         found = self.input.fetch(wanted if whole else wanted[wanted < n], epoch)
         ((block, _),) = self.stacked(iter([(found, {})]))

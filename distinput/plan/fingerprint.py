@@ -139,10 +139,12 @@ def _wanted(key: str, value: Any, first: Any) -> str | None:
         case bool():
             return None if type(value) is bool else "true or false"
         case int() if key == "seed":
-            return None if is_count(value, -_WIDE_BOUND, _WIDE_BOUND) else "a whole number"
+            most = max(_WIDE_BOUND, abs(first))
+            return None if is_count(value, -most, most) else "a whole number"
         case int():
             least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key in _EPOCHS else _BOUND
-            return None if is_count(value, least, most) else f"a whole number from {least} on"
+            # What users give, such as `take(sys.maxsize)`, may be larger.
+            return None if is_count(value, least, max(most, first)) else f"a whole number from {least} on"
         case list():
             return None if isinstance(value, list) else "a list"
         case dict() if key not in _OR_NONE:

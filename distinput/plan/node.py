@@ -544,7 +544,7 @@ class Node(ABC):
         if below is None or self.needs == Needs.ONE:
             return below
         n = self.count_elements()
-        return BatchSizes.of([(below.flat()[:1], n)]) if below.uniform and n >= 0 else None
+        return BatchSizes.of([(pattern[:1], n) for pattern, _ in below.runs[:1]]) if below.uniform and n >= 0 else None
 
     @property
     def rows_per_batch(self) -> int | None:

@@ -109,8 +109,8 @@ def plan_parts(plan: ShardPlan) -> list[Markup]:
         parts.append(_bars([(f"worker {w}", float(n), f"{n:,} rows") for w, n in rows], "rows of each worker"))
     else:
         parts.append(tag("p", "How many rows each worker has is known only when it has read them.", class_="di-quiet"))
-    sizes = [(w.worker, w.nbytes) for w in workers if w.nbytes]
-    if sizes:
+    sizes = [(w.worker, w.nbytes) for w in workers if w.nbytes is not None]
+    if any(n for _, n in sizes):
         parts.append(tag("p", balance([n for _, n in sizes], "bytes")))
         parts.append(
             _bars([(f"worker {w}", float(n), bytes_text(n)) for w, n in sizes], "bytes that each worker reads")

@@ -383,6 +383,7 @@ class Asked(NamedTuple):
       by_element: the consumer looks at single elements, so a block may hold any number of rows not gathered or copied yet.
       run_ahead: how many elements functions may be ahead of those that were asked for; None: as many as a block holds.
       tolerant: a stream continues after an error, with a `Failure` in place of the element; otherwise it raises.
+      dropping: a step above drops these failures, so that nobody is told of them.
       past_damage: a reader goes on behind a damaged record where its format can; otherwise with the next file.
       sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
       later: others have come before the first element, so nobody waits for it alone.
@@ -395,6 +396,7 @@ class Asked(NamedTuple):
     by_element: bool = False
     run_ahead: int | None = None
     tolerant: bool = False
+    dropping: bool = False
     past_damage: bool = False
     sampling: bool = False
     later: bool = False
@@ -471,6 +473,11 @@ class Run(Closing):
     def tolerant(self) -> bool:
         """Whether a stream continues after an error."""
         return self.asked.tolerant
+
+    @property
+    def dropping(self) -> bool:
+        """Whether a stream continues after an error that is dropped further up."""
+        return self.asked.dropping
 
     @property
     def past_damage(self) -> bool:
@@ -558,7 +565,7 @@ class Run(Closing):
 
     def tolerating(self, tolerant: bool = True) -> Self:
         """The same run for steps that go on after an error, or that do not."""
-        return self if self.tolerant == tolerant else self.asking(tolerant=tolerant)
+        return self if self.tolerant == tolerant else self.asking(tolerant=tolerant, dropping=False)
 
     def skipping(self, foreign: frozenset[int]) -> Self:
         """The same run for a step that continues after its own errors; for steps that it reads from it is as it was.
@@ -566,7 +573,7 @@ class Run(Closing):
         Args:
           foreign: the ids of those steps.
         """
-        return self.asking(tolerant=True, past_damage=True, foreign=foreign, outside=self.asked)
+        return self.asking(tolerant=True, dropping=True, past_damage=True, foreign=foreign, outside=self.asked)
 
     def at(self, step: Step) -> Self:
         """The same run for `step`, which may be one that a step with `skipping` reads from."""
@@ -575,6 +582,7 @@ class Run(Closing):
             return self
         return self.asking(
             tolerant=outside.tolerant,
+            dropping=outside.dropping,
             past_damage=outside.past_damage,
             foreign=outside.foreign,
             outside=outside.outside,

@@ -21,6 +21,9 @@ from distinput.run.run import Run
 # ----------------------------------------------------------------------------
 
 
+_LARGEST = np.iinfo(np.int64).max
+
+
 def is_integer(key: Any) -> bool:
     """Whether a key stands for one element: an integer of any kind, or an array [] of one.
 
@@ -73,6 +76,9 @@ def rows_of(key: Any, size: int) -> Ints:
             f"dataset[key]: the key must be an integer, a slice, or a list or array [n] of integers, got {shown(key)}; use "
             "np.flatnonzero for a mask"
         )
+    behind = rows[rows > _LARGEST] if rows.dtype == np.uint64 else rows[:0]
+    if len(behind):  # as signed numbers they would count from the end
+        raise IndexError(f"dataset[key]: there is no element {behind[0]}, since positions fit into int64")
     rows = rows.astype(np.int64)
     if size == INFINITE:
         _refuse_end(bool((rows < 0).any()))
@@ -88,7 +94,7 @@ def _sliced(key: slice, size: int) -> Ints:
         return np.arange(*key.indices(size))
     first, stop, step = [None if part is None else index(part) for part in (key.start, key.stop, key.step)]
     _refuse_end(stop is None or stop < 0 or (first or 0) < 0 or (step or 1) < 0)
-    return np.arange(first or 0, stop, step or 1)
+    return np.arange(*key.indices(stop or 0))  # which refuses a step of 0
 
 
 def _refuse_end(counts_from_it: bool) -> None:

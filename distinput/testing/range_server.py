@@ -5,6 +5,7 @@
 """
 
 import argparse
+import contextlib
 import os
 import socket
 import sys
@@ -67,7 +68,8 @@ class RangeServer:
         self._thread.join()
         with self.lock:
             for each in self.connections:
-                each.shutdown(socket.SHUT_RDWR)  # its thread waits for the next request
+                with contextlib.suppress(OSError):  # the client has broken it
+                    each.shutdown(socket.SHUT_RDWR)  # its thread waits for the next request
         self._server.server_close()
 
     def reset(self) -> None:

@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from distinput.train.manager import CheckpointIndex, CheckpointManager, is_whole
 from distinput.train.tracked import (
     Child,
     InitializationStatus,
+    Put,
     RestoreStatus,
     Tracked,
     attribute_children,
     attribute_setter,
+    check_root,
     item_setter,
     tracked,
 )
@@ -190,7 +193,8 @@ class Checkpoint:
       **kwargs: what to save.
 
     Raises:
-      ValueError: a name is taken by the checkpoint itself, or given twice.
+      ValueError: a name is taken by the checkpoint itself, or given twice; or the root has no parts with names, as a list, an
+        array or an iterator.
 
     >>> import tempfile
     >>> import numpy as np
@@ -219,12 +223,9 @@ class Checkpoint:
             if name.startswith("_") or hasattr(type(self), name):
                 raise ValueError(f"Checkpoint: the name {name!r} is taken by the checkpoint itself; choose another")
             setattr(self, name, value)
-        own = dict(self._own_children())
-        for name, value, *_ in self._root_children():
-            if name in own and own[name] is not value:
-                raise ValueError(
-                    f"Checkpoint: root has a {name!r} of its own, so the keyword {name!r} must be that or another"
-                )
+        check_root(root)
+        for _ in self._checkpoint_children():  # which looks at their names
+            pass
 
     @property
     def save_counter(self) -> SaveCounter:
@@ -421,11 +422,27 @@ class Checkpoint:
             yield from attribute_children(self._root)
 
     def _checkpoint_children(self) -> Iterator[Child]:
-        """The parts; also called by a checkpoint that this one is a part of."""
-        own = dict(self._own_children())
-        for name, value in own.items():
-            yield name, value, attribute_setter(self, name), True
-        yield from (child for child in self._root_children() if child[0] not in own)
+        """The parts; also called by a checkpoint that this one is a part of.
+
+        Raises:
+          InvalidArgumentError: two of them have one name, and are not the same.
+        """
+        of_root: dict[str, Child] = {}
+        for child in self._root_children():
+            if child[0] in of_root and isinstance(self._root, Mapping):
+                raise InvalidArgumentError(f"Checkpoint: root has two keys that are the name {child[0]!r}")
+            of_root[child[0]] = child
+        for name, value in self._own_children():
+            put: Put | None = attribute_setter(self, name)
+            if name in of_root:
+                _, other, put_other, _ = of_root.pop(name)
+                if not _is_same(value, other):
+                    raise InvalidArgumentError(
+                        f"Checkpoint: root has a {name!r} of its own, so the keyword {name!r} must be that or another"
+                    )
+                put = None if put_other is None else partial(_put_both, attribute_setter(self, name), put_other)
+            yield name, value, put, True
+        yield from of_root.values()
 
     def _crew(self, found: Collection[Tracked]) -> Crew:
         strategies = [getattr(each.value, "_strategy", None) for each in found]
@@ -485,6 +502,12 @@ def _compare_names(crew: Crew, found: Collection[Tracked]) -> None:
                 f"Checkpoint: all workers must save the same things: {which or 'their order differs'}; build the same "
                 "checkpoint on all workers"
             )
+
+
+def _put_both(one: Put, other: Put, value: Any) -> None:
+    """Replace what has two places."""
+    one(value)
+    other(value)
 
 
 def _is_filled_later(each: Tracked, unused: Collection[str]) -> bool:

@@ -33,7 +33,7 @@ def is_tensor(value: Any) -> bool:
 def numpy_of_tensor(value: Any) -> tuple[Array, str]:
     """A copy of a tensor's values, and the name of its dtype; dtypes that NumPy does not have become unsigned integers."""
     torch = sys.modules["torch"]
-    value = value.detach().cpu().contiguous()
+    value = value.detach().cpu().resolve_conj().resolve_neg().contiguous()
     name = str(value.dtype).removeprefix("torch.")
     try:
         return value.numpy().copy(), name
@@ -169,7 +169,8 @@ _FACTORIES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, list,
 
 def _coded_scalar(value: Any) -> tuple[Any] | None:
     if value is None or isinstance(value, bool | str):
-        return (value if value is None or isinstance(value, bool) else str(value),)
+        # That of a text that is in an Enum as well is not its name.
+        return (value if value is None or isinstance(value, bool) else str.__str__(value),)
     if isinstance(value, np.generic):
         return None
     if isinstance(value, int):
@@ -375,7 +376,7 @@ def array_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Arr
       like: the expected dtype, which may be one that NumPy does not know by name.
     """
     if "strings" in saved:
-        return _strings_of(saved, fetch)
+        return _strings_of(saved, fetch, like)
     dtype = _dtype_named(saved["dtype"], like)
     if "data" in saved:
         raw = base64.b64decode(saved["data"])
@@ -404,7 +405,7 @@ def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
         ) from error
 
 
-def _strings_of(saved: Any, fetch: Fetch) -> Array:
+def _strings_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Array:
     parts = {key: array_of(part, fetch) for key, part in saved["strings"].items()}
     data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
     if len(ends) and (ends[-1] != len(data) or parts["lengths"].min() < 0):
@@ -417,7 +418,9 @@ def _strings_of(saved: Any, fetch: Fetch) -> Array:
         item = data[end - length : end]
         made[i] = None if kind == 0 else item if kind == 1 else item.decode("utf-8", "surrogatepass")
     if saved["dtype"] == "StringDType":
-        return made.astype(np.dtypes.StringDType()).reshape(saved["shape"])
+        strings: Any = np.dtypes.StringDType
+        own = strings() if parts["kinds"].all() else strings(na_object=None)
+        made = made.astype(like if like is not None and like.kind == "T" else own)
     return made.reshape(saved["shape"])
 
 
@@ -452,6 +455,8 @@ class Kind(ABC):
     own = True
     position = False
     """True for iterators of datasets, which say themselves on how many workers they can continue."""
+    has_parts = False
+    """True for objects that may have parts with names too."""
 
     @abstractmethod
     def fits(self, value: Any) -> bool:
@@ -554,6 +559,7 @@ class _StateDict(Kind):
 
     name = "state_dict"
     first = 1
+    has_parts = True
 
     def fits(self, value: Any) -> bool:
         return _has(value, "state_dict", "load_state_dict")
@@ -576,6 +582,7 @@ class _GetAndSet(Kind):
     """
 
     first = 1
+    has_parts = True
 
     def __init__(self, get: str, put: str) -> None:
         self._get, self._put = get, put
@@ -714,14 +721,21 @@ class _Value(Kind):
     def code(self, state: Any, aside: Aside, path: str) -> Any:
         return coded(state, aside, path, inline=True)
 
+    def check(self, value: Any, saved: Any, path: str) -> None:
+        if not isinstance(value, _FILLED):
+            return
+        container = next(iter(saved), "") if isinstance(saved, dict) else ""
+        there = defaultdict if container and "factory" in saved else {**_SEQUENCES, **_MAPPINGS}.get(container)
+        if there is None or not (issubclass(there, type(value)) or isinstance(value, there)):
+            what = "number or text" if there is None else there.__name__
+            raise InvalidArgumentError(
+                f"restore: {path!r} is a {type(value).__name__} in the program and a {what} in the checkpoint"
+            )
+
     def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         found = decoded(saved, reading.fetch)
         if not isinstance(value, _FILLED):
             return found
-        if not isinstance(found, type(value)) and not isinstance(value, type(found)):
-            raise InvalidArgumentError(
-                f"restore: {path!r} is a {type(value).__name__} in the program and a {type(found).__name__} in the checkpoint"
-            )
         value.clear()
         (value.update if isinstance(value, dict | set) else value.extend)(found)
         return value

@@ -403,9 +403,10 @@ class Ledger(Closing):
 def _as_losses(rows: Any) -> np.ndarray[Any, Any]:
     """An array; where rows differ in length, one of objects, which holds no losses."""
     try:
-        return np.asarray(rows)
+        losses = np.asarray(rows)
     except ValueError:
         return np.asarray(rows, object)
+    return losses.astype(np.float32) if losses.dtype.isbuiltin == 2 else losses  # of another package, such as bfloat16
 
 
 def _height(losses: Any) -> Any:

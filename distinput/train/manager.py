@@ -103,6 +103,7 @@ class CheckpointIndex:
         folder, name = split_path(file_of(path))
         record = cls.read(folder)
         record.latest = name.removesuffix(SUFFIX)
+        record.removed = [other for other in record.removed if other != record.latest]  # it is another one of this name
         if record.latest not in record.managed:
             record.others = [other for other in record.others if other != record.latest] + [record.latest]
         record.write()

@@ -28,7 +28,8 @@ from distinput.train.coding import Kind, kind_of
 # ----------------------------------------------------------------------------
 
 
-_OTHERS = frozenset({*sys.stdlib_module_names, "distinput", "jax", "jaxlib", "numpy", "pyarrow", "torch"})
+_LIBRARIES = frozenset({"distinput", "jax", "jaxlib", "numpy", "pyarrow", "torch"})
+_OTHERS = _LIBRARIES | sys.stdlib_module_names
 """Packages whose objects are not looked into: what they keep in attributes is their own."""
 
 Put = Callable[[Any], None]
@@ -203,6 +204,31 @@ class _Search:
             return
         for name, item in _attributes(value):
             self.visit(item, f"{path}/{escaped(name)}", attribute_setter(value, name), given=False)
+
+
+def check_root(root: Any) -> None:
+    """Refuse a root that has no parts with names, or whose attributes are not all that it has to save.
+
+    Raises:
+      InvalidArgumentError: so it is.
+    """
+    if root is None or isinstance(root, Mapping):
+        return
+    kind, package = kind_of(root), (type(root).__module__ or "").partition(".")[0]
+    by_itself = kind is not None and not kind.has_parts
+    # The attributes of PyTorch's modules are all that they have; those of its optimizers are not.
+    foreign = _is_foreign(root) and package in _LIBRARIES and not hasattr(root, "named_parameters")
+    bare = not (hasattr(root, "__dict__") or hasattr(type(root), "__slots__"))
+    if (
+        by_itself
+        or foreign
+        or bare
+        or isinstance(root, list | tuple | set | frozenset | type | FunctionType | MethodType)
+    ):
+        raise InvalidArgumentError(
+            f"Checkpoint: root must be a dict or an object whose parts are saved under their own names, got {_named(root)}; "
+            "give it by a name, as in Checkpoint(value=value)"
+        )
 
 
 def _is_fixed(value: Any) -> bool:

@@ -36,3 +36,13 @@ def test_wrong_arguments_end_with_status_2(tmp_path: Path) -> None:
         with pytest.raises(SystemExit) as end:
             main(["convert", str(tmp_path / "a.csv"), *words])
         assert end.value.code == 2
+
+
+@pytest.mark.parametrize("words", [("convert", "--to", "jsonl", "-o", "b", "--writer-option"), ("verify", "--option")])
+def test_what_has_a_word_of_its_own_is_no_option(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    name = "shards" if words[0] == "convert" else "workers"
+    assert main([words[0], str(tmp_path / "a.csv"), *words[1:], f"{name}=1"]) == 1
+    assert f"{words[-1]} {name}: is no such option, but has a word of its own" in capsys.readouterr().err

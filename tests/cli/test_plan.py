@@ -85,6 +85,7 @@ def test_what_a_table_says(name: str, workers: str, says: str, capsys: pytest.Ca
         (["train_for_plans:batches", "--policy", "file", "--workers", "9"], 1, "9"),
         (["train_for_plans:batches", "--workers", "2,x"], 2, "--workers"),
         (["no_such.txt", "--format", "text"], 1, "no_such.txt"),
+        (["0.txt", "--format", "nope"], 1, "unknown format 'nope'; known are"),
     ],
 )
 def test_what_is_wrong_is_said(words: list[str], status: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,6 +52,7 @@ def test_several_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
         (["--step-time", "2"], "must be a number with one of us, ms, s, min, h, such as 200ms, got 2"),
         (["--step-time", "1s", "--storage-bandwidth", "5Gb"], "such as 40Gbit/s, got 5Gb"),
         (["--step-time", "1s", "--request-limit", "-5/s"], "request-limit"),
+        (["--step-time", "1s", "--seconds", "nan"], "must be a number of seconds from 0 on, such as 2.5, got 'nan'"),
         ([], "--step-time"),
     ],
 )

@@ -216,3 +216,24 @@ def test_numpy_takes_a_dataset_for_one_object() -> None:
 def test_rows_of_unsigned_and_small_integers() -> None:
     assert rows_of(np.array([255], np.uint8), 256).tolist() == [255]
     assert rows_of([], 5).dtype == np.int64
+
+
+@pytest.mark.parametrize("dataset", [TEN, TEN.repeat()])
+@pytest.mark.parametrize("key", [[2**64 - 1], np.array([0, 2**63], np.uint64)])
+def test_positions_without_a_sign_count_from_no_end(dataset: Any, key: Any) -> None:
+    with pytest.raises(
+        IndexError, match=r"dataset\[key\]: there is no element (18446744073709551615|9223372036854775808)"
+    ):
+        dataset[key]
+    assert dataset[np.array([3, 9], np.uint64)] == [3, 9]
+
+
+def test_a_slice_without_a_step_is_refused_where_there_is_no_end() -> None:
+    assert TEN.repeat()[8:12:2] == [8, 0]
+    with pytest.raises(ValueError, match="slice step cannot be zero"):
+        TEN.repeat()[0:4:0]
+
+
+@pytest.mark.parametrize("size", [11, 10**12, 2**63 - 1])
+def test_a_batch_that_holds_all_costs_what_it_holds(size: int) -> None:
+    assert plain(TEN.batch(size)[0]) == plain(TEN.padded_batch(size)[-1]) == list(range(10))

@@ -140,3 +140,10 @@ def test_names_of_steps_are_kept(tmp_path: Path) -> None:
     ]
     assert [dataset.node.name for dataset in named] == ["numbered"] * len(named)
     assert "[numbered]" in named[0].explain()
+
+
+@pytest.mark.parametrize("start", [2**63, -(2**63) - 1])
+def test_enumerate_begins_with_an_int64(start: int) -> None:
+    with pytest.raises(InvalidArgumentError, match="enumerate: start must be at"):
+        RANGE(3).enumerate(start)
+    assert RANGE(2).enumerate(-(2**63)).to_list() == [(-(2**63), 0), (1 - 2**63, 1)]

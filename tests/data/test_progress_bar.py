@@ -79,3 +79,12 @@ def test_without_packages_it_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_kinds_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="must be one of auto, plain, rich, tqdm, got 'bar'"):
         ProgressBar(1, 1, kind="bar")
+
+
+def test_the_last_note_is_shown_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, times = Terminal(), iter([0.0, 1.0, 1.01, 2.0, 2.0])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(times, 3.0))
+    with ProgressBar(3, 3, "reading", "rows", "plain", stream) as bar:
+        for note in ("old", "older", "new"):
+            bar.step(note)
+    assert stream.getvalue().endswith("new\n")

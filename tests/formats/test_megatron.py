@@ -93,6 +93,8 @@ def test_a_folder_is_its_files_of_tokens(tmp_path: Path) -> None:
     write(tmp_path / "b.bin", [[[2], [3]]])
     (tmp_path / "README.md").write_text("notes")
     assert di.data.MegatronDataset(str(tmp_path)).to_list() == [[1], [2], [3]]
+    (tmp_path / "a.bin").rename(tmp_path / "a.BIN")
+    assert di.data.MegatronDataset(str(tmp_path)).to_list() == [[1], [2], [3]]
 
 
 def test_the_modes_of_sequences_are_read(tmp_path: Path) -> None:

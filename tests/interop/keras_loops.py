@@ -96,6 +96,11 @@ def answers() -> Iterator[tuple[str, Any]]:
     half = np.full(20, 0.5, np.float32)
     weighted = Sequence(Dataset.from_tensor_slices((X[:20], Y[:20], half)).batch(SIZE), tail="pad")
     yield "weighted", [weights.tolist() for *_, weights in weighted]
+    outputs = {"a": half, "b": np.ones(20, np.float32)}
+    of_each = Sequence(
+        Dataset.from_tensor_slices((X[:20], {"a": Y[:20], "b": Y[:20]}, outputs)).batch(SIZE), tail="pad"
+    )
+    yield "weighted outputs", [{key: float(part.sum()) for key, part in weights.items()} for *_, weights in of_each]
     yield "dropped", [rows_of(Sequence(data, tail="drop")), len(Sequence(data, tail="drop"))]
     yield "full", [rows_of(Sequence(counted(SIZE * 2), tail="error")), len(Sequence(counted(SIZE * 2), tail="error"))]
     yield "refused", {name: refusal(make) for name, make in REFUSED.items()}
@@ -157,6 +162,8 @@ REFUSED: dict[str, Callable[[], Any]] = {
     ),
     "targets": lambda: Sequence(Dataset.from_tensor_slices(X).batch(SIZE), tail="pad"),
     "size": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE).map(lambda x, y: (x + 1, y)), tail="pad"),
+    "other size": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE), tail="pad", batch_size=2),
+    "no size": lambda: Sequence(Dataset.from_tensor_slices((X, Y)).batch(SIZE), tail="pad", batch_size=0),
     "text": lambda: Sequence(Dataset.from_tensor_slices((X, ["a"] * ROWS)).batch(SIZE)),
     "ragged": lambda: Sequence(Dataset.range(4).map(lambda n: np.ones(n)).ragged_batch(2)),
     "scalars": lambda: Sequence(Dataset.range(4)),

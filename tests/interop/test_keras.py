@@ -42,6 +42,8 @@ REFUSED = {
     "unknown": "ValueError: interop.keras.Sequence: Keras needs to know how many batches there are",
     "targets": "ValueError: interop.keras.Sequence: tail='pad' needs elements (x, y) or (x, y, sample_weight)",
     "size": "ValueError: interop.keras.Sequence: the batch size is not known",
+    "other size": "InvalidArgumentError: interop.keras.Sequence: batch_size is 2, but the batches have 16 rows",
+    "no size": "InvalidArgumentError: interop.keras.Sequence: batch_size must be greater than zero, got 0",
     "text": "TypeError: interop.keras.Sequence: Keras takes dense arrays of numbers, and component [1] is TensorSpec(",
     "ragged": "TypeError: interop.keras.Sequence: Keras takes dense arrays of numbers, and the element is RaggedTensorSpec(",
     "scalars": "ValueError: interop.keras.Sequence: elements must be batches, and the element has no batch axis",
@@ -127,3 +129,7 @@ def test_short_batches_are_dropped_or_refused(backend: str) -> None:
 
 def test_weights_of_rows_are_multiplied(backend: str) -> None:
     assert loops(backend)["weighted"] == [[0.5] * 16, [0.5] * 4 + [0.0] * 12]
+
+
+def test_weights_of_several_outputs_are_multiplied(backend: str) -> None:
+    assert loops(backend)["weighted outputs"] == [{"a": 8.0, "b": 16.0}, {"a": 2.0, "b": 4.0}]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts loops over pipelines at random moments: `python -m tests.laws.interrupted SEED INTERRUPTS`.
+"""Interrupts loops over pipelines at random moments: `python -m tests.laws.interrupted SEED INTERRUPTS [LOOP ...]`,
+or one loop at so many of the places at which Python looks for signals: `... at-places LOOP PLACES`.
 
 A signal handler raises KeyboardInterrupt, as for Ctrl-C. Then the loop is run again, with the same iterator or with one that
 is restored from its state. All loops together must get what one loop without interrupts gets: nothing is lost, nothing comes
@@ -317,6 +318,17 @@ def interrupted_at(loop: Loop, at: int, *, restored: bool) -> list[Any]:
     return [plain(element) for element in [*found, *rest]]
 
 
+def interrupt_at_places(name: str, most: int, folder: str) -> None:
+    """Interrupt a loop at its places, or at as many of them as are asked for."""
+    make = loops(folder, size=12)[name]
+    wanted = whole(make())
+    count = places(make())
+    for at in random.Random(name).sample(range(count), min(count, most)):
+        for restored in (False, True):
+            got = interrupted_at(make(), at, restored=restored)
+            assert got == wanted, f"{name}, interrupted at {at} of {count}: {_difference(got, wanted)}"
+
+
 def main(seed: int, interrupts: int, folder: str) -> None:
     """Interrupt as many loops as were asked for."""
     draw = random.Random(seed)
@@ -356,4 +368,7 @@ def _difference(got: list[Any], wanted: list[Any]) -> str:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="distinput-interrupted-") as folder_:
-        main(int(sys.argv[1]), int(sys.argv[2]), folder_)
+        if sys.argv[1] == "at-places":
+            interrupt_at_places(sys.argv[2], int(sys.argv[3]), folder_)
+        else:
+            main(int(sys.argv[1]), int(sys.argv[2]), folder_)

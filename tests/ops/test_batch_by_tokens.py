@@ -94,6 +94,7 @@ def test_length_func_must_return_whole_numbers() -> None:
     "make, error, message",
     [
         (lambda: VECTORS.batch_by_tokens(0), InvalidArgumentError, "max_tokens must be greater than zero, got 0"),
+        (lambda: VECTORS.batch_by_tokens(None), TypeError, "max_tokens must be an integer, got None"),
         (lambda: VECTORS.batch_by_tokens(2**31), InvalidArgumentError, r"max_tokens must be below 2\*\*31"),
         (
             lambda: VECTORS.batch_by_tokens(9, max_rows=0),

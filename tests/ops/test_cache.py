@@ -183,3 +183,32 @@ def test_options_that_leave_out_elements_are_of_their_pipeline() -> None:
     assert [dataset.with_options(options).to_list() for _ in range(2)] == [[0, 1, 3, 4]] * 2
     with pytest.raises(ValueError, match="element 2"):
         dataset.to_list()
+
+
+@pytest.mark.parametrize("kept", list(KEPT))
+@pytest.mark.parametrize("bad", [(0, 3), (1, 2), (2, 5)])
+def test_a_loop_that_goes_on_meets_every_error_that_others_left_out(
+    kept: str, bad: tuple[int, int], tmp_path: Path
+) -> None:
+    def checked(x: Any) -> Any:
+        if x in bad:
+            raise ValueError(f"element {x}")
+        return x
+
+    def seen() -> list[int | str]:
+        found: list[int | str] = []
+        elements = iter(dataset)
+        while True:
+            try:
+                found.append(int(next(elements)))
+            except ValueError as error:
+                found.append(str(error))
+            except StopIteration:
+                return found
+
+    spec = di.TensorSpec((), "int64")
+    dataset = KEPT[kept](di.data.Dataset.range(6).map(checked, output_signature=spec), tmp_path / "kept")
+    every = [f"element {x}" if x in bad else x for x in range(6)]
+    for _ in range(2):
+        assert dataset.ignore_errors().to_list() == [x for x in range(6) if x not in bad]
+        assert seen() == every

@@ -39,3 +39,8 @@ def test_the_seed_must_be_a_whole_number() -> None:
 
 def test_the_state_holds_no_rows() -> None:
     assert state_bytes(RANGE(100_000).global_shuffle(seed=1), 50_000) < 300
+
+
+def test_there_may_be_too_many_elements() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"global_shuffle: there must be at most 2\*\*62 elements"):
+        RANGE(5).repeat(2**62).global_shuffle()

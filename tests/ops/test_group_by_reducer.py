@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.errors import InvalidArgumentError
 
 RANGE = di.data.Dataset.range
 Reducer = di.data.experimental.Reducer
@@ -65,3 +66,12 @@ def test_an_error_of_the_end_names_the_key() -> None:
     with pytest.raises(ValueError, match="of 4") as error:
         grouped(RANGE(3).map(lambda x: x + 4).take(1), lambda x: x, reducer).to_list()
     assert "on the value of key 4" in error.value.__notes__
+
+
+def test_a_key_fits_into_int64() -> None:
+    reducer = di.data.experimental.Reducer(lambda key: np.int64(0), lambda total, x: total + x, lambda total: total)
+    grouped = di.data.Dataset.range(3).apply(di.data.experimental.group_by_reducer(lambda x: np.uint64(2**63), reducer))
+    with pytest.raises(
+        InvalidArgumentError, match="group_by_reducer: a key must fit into int64, got 9223372036854775808"
+    ):
+        list(grouped)

@@ -238,3 +238,33 @@ def test_a_key_that_does_not_fit_is_told_and_may_be_ignored(key: int) -> None:
 def test_padding_to_a_boundary_needs_one() -> None:
     with pytest.raises(InvalidArgumentError, match="needs a boundary, got none"):
         RANGE(3).bucket_by_sequence_length(lambda x: 1, [], [2], pad_to_bucket_boundary=True)
+
+
+@pytest.mark.parametrize("key", [(1 << 63) - 1, (1 << 62) + 1, -(1 << 63)])
+def test_a_restart_between_groups_of_large_keys(key: int) -> None:
+    dataset = RANGE(12).group_by_window(
+        lambda x: np.int64(key) if x else np.int64(0), lambda _, group: group.batch(3), window_size=3
+    )
+    want = (
+        [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11], [0]]
+        if key < 0
+        else [[1, 2, 3], [4, 5, 6], [7, 8, 9], [0], [10, 11]]
+    )
+    with iter(dataset) as elements:
+        for place in range(len(want)):
+            assert [x.tolist() for x in dataset.restore(elements.state())] == want[place:]
+            next(elements)
+
+
+def test_the_spec_of_batches_without_padding_may_have_no_rank() -> None:
+    unknown = di.data.Dataset.from_generator(
+        lambda: iter([np.zeros(1), np.zeros(3)]), output_signature=di.TensorSpec(None, "float64")
+    )
+    made = unknown.bucket_by_sequence_length(lambda x: len(x), [2], [2, 2], no_padding=True)
+    assert made.element_spec == di.TensorSpec(None, "float64")
+    assert [x.shape for x in made] == [(1, 1), (1, 3)]
+
+
+def test_boundaries_fit_into_int64() -> None:
+    with pytest.raises(InvalidArgumentError, match="bucket_by_sequence_length: bucket_boundaries must be at most"):
+        RANGE(3).bucket_by_sequence_length(lambda x: x, [1 << 70], [1, 1])

@@ -49,3 +49,12 @@ def test_a_wrong_cardinality_is_an_error(asserted: int, before: list[int], messa
 def test_the_cardinality_is_checked(count: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"assert_cardinality: expected_cardinality must be an? .* got {count}"):
         RANGE(3).apply(counted(count))
+
+
+def test_a_state_behind_a_count_that_cannot_be_is_restored() -> None:
+    dataset = RANGE(3).apply(counted(-2))
+    elements = iter(dataset)
+    with pytest.raises(FailedPreconditionError):
+        next(elements)
+    assert list(elements) == []
+    assert list(dataset.restore(elements.state())) == []

@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -420,3 +421,13 @@ def test_small_files_may_have_names_that_are_not_utf8(tmp_path: Path) -> None:
         with open(name, "wb") as file:
             file.write(b"%d\n" % place * 2)
     assert sorted(di.data.TextLineDataset(names, num_parallel_reads=2)) == [b"0", b"0", b"1", b"1", b"2", b"2"]
+
+
+def test_a_restart_with_a_cycle_that_no_data_fills() -> None:
+    dataset = (
+        RANGE(3).filter(lambda x: x >= 0).interleave(lambda x: RANGE(2).map(lambda y: y + x), cycle_length=sys.maxsize)
+    )
+    with iter(dataset) as elements:
+        first = [int(next(elements)) for _ in range(2)]
+        state = elements.state()
+    assert first + [int(x) for x in dataset.restore(state)] == dataset.to_list()

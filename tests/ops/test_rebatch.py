@@ -96,3 +96,10 @@ def test_rows_without_numbers_are_cut_too() -> None:
         rows = di.data.Dataset.from_tensor_slices(np.zeros((7, 0), np.int64)).map(lambda x: x).repeat(2)
         made = [batch.shape for batch in rows.batch(5).rebatch(size)]
         assert made == [(min(size, 14 - first), 0) for first in range(0, 14, size)]
+
+
+@pytest.mark.parametrize("add", [lambda ds: ds.unbatch(), lambda ds: ds.rebatch(3), lambda ds: ds.pack(3)])
+@pytest.mark.parametrize("nothing", [(), None])
+def test_elements_without_a_component_have_no_rows(add: Any, nothing: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="elements must have at least one component"):
+        add(RANGE(4).map(lambda x: nothing).batch(2)).to_list()

@@ -89,3 +89,18 @@ def test_a_state_at_a_place_is_asked_of_each_step_once() -> None:
         return calls
 
     assert starts(12) <= 4 * starts(4)
+
+
+@pytest.mark.parametrize("skipped", range(13))
+def test_errors_have_places_where_the_first_elements_are_skipped(skipped: int) -> None:
+    def checked(batch: Any) -> Any:
+        if batch[0] % 6 == 2:
+            raise ValueError(f"batch {batch}")
+        return batch[0]
+
+    dataset = RANGE(23).batch(2).map(checked).shuffle(4, seed=3).skip(skipped).ignore_errors()
+    sound = {0, 4, 6, 10, 12, 16, 18, 22}
+    rest = dataset.to_list()
+    assert len(set(rest)) == len(rest)
+    assert sound.issuperset(rest)
+    assert len(sound) - skipped <= len(rest) <= 12 - skipped

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -157,6 +158,7 @@ def test_records_that_would_be_in_several_parts_are_refused(make: Any, message: 
         (lambda ds: ds.split(0), InvalidArgumentError, "split: a fraction must be above 0 and at most 1, got 0"),
         (lambda ds: ds.split(1.5), InvalidArgumentError, "above 0 and at most 1, got 1.5"),
         (lambda ds: ds.split(float("nan")), TypeError, "split: a fraction must be a number, got nan"),
+        (lambda ds: ds.split(Decimal("inf")), TypeError, "split: a fraction must be a number, got Decimal"),
         (lambda ds: ds.split("a"), TypeError, "split: a fraction must be a number, got 'a'"),
         (lambda ds: ds.split(0.12345678), InvalidArgumentError, "common denominator of at most 10,000.*round them"),
         (lambda ds: ds.split(0.5, seed=None), TypeError, "split: seed must be an integer, got None"),

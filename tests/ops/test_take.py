@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import sys
 from typing import Any
 
 import pytest
@@ -57,3 +58,16 @@ def test_an_error_behind_the_last_element_taken_is_not_seen() -> None:
     dataset = RANGE(5).map(lambda x: 6 // int(2 - x), output_signature=di.TensorSpec([], "int64"))
     assert dataset.take(2).to_list() == [3, 6]
     assert until_error(dataset.take(3))[0] == [3, 6]
+
+
+@pytest.mark.parametrize("count", [sys.maxsize, 1 << 70])
+def test_a_restart_with_a_count_that_no_data_has(count: int) -> None:
+    for dataset, rest in ((odd().take(count), [3, 5]), (odd().skip(count), [])):
+        with iter(dataset) as elements:
+            next(elements, None)
+            state = elements.state()
+        assert [int(x) for x in dataset.restore(state)] == rest
+
+
+def odd() -> di.data.Dataset:
+    return RANGE(6).filter(lambda x: x % 2 == 1)

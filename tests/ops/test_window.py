@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -73,3 +74,32 @@ def test_windows_of_sparse_tensors_are_datasets_of_them() -> None:
     windows = sparse.enumerate().window(2)
     assert windows.element_spec[1] == di.data.DatasetSpec(di.SparseTensorSpec([None, None], "float64"))
     assert [[each.shape for each in window] for _, window in windows] == [[(1, 2), (1, 2)], [(1, 2)]]
+
+
+def test_what_lies_between_windows_is_not_held() -> None:
+    spec = di.TensorSpec([60_000], "int64")
+    windows = RANGE(400).map(lambda x: np.full(60_000, x), output_signature=spec).window(2, shift=200)
+    tracemalloc.start()
+    try:
+        assert [[int(x[0]) for x in window] for window in windows] == [[0, 1], [200, 201]]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 40 * 60_000 * 8
+
+
+@pytest.mark.parametrize("bad", range(9))
+@pytest.mark.parametrize("drop", [True, False])
+def test_an_error_between_two_windows_has_a_place(bad: int, drop: bool) -> None:
+    def checked(x: Any) -> Any:
+        if x == bad:
+            raise ValueError(f"element {x}")
+        return x
+
+    windows = RANGE(9).map(checked).window(2, shift=4, drop_remainder=drop)
+    want = [places for places in ([0, 1], [4, 5], [8]) if bad not in places and (len(places) == 2 or not drop)]
+    assert [plain(window) for window in windows.ignore_errors()] == want
+    with iter(windows.ignore_errors()) as elements:
+        for place in range(len(want) + 1):
+            assert [plain(window) for window in windows.ignore_errors().restore(elements.state())] == want[place:]
+            next(elements, None)

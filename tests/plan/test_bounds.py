@@ -42,3 +42,24 @@ def test_bounds_follow_from_those_of_the_inputs(dataset: Any, bounds: tuple[int,
     assert dataset.cardinality_bounds() == bounds
     if bounds[1] is not None:
         assert bounds[0] <= len(dataset.to_list()) <= bounds[1]
+
+
+def test_bounds_cost_nothing_however_many_there_are() -> None:
+    batches = RANGE(10**12).batch(2).shuffle(10)
+    assert batches.rebatch(4).cardinality_bounds() == (10**12 // 4, 10**12 // 4)
+    assert batches.unbatch().cardinality_bounds() == (10**12, 10**12)
+
+
+@pytest.mark.parametrize("fails", ["below", "here"])
+def test_errors_of_functions_are_those_of_the_pass(fails: str) -> None:
+    def checked(x: Any) -> Any:
+        if x == 2:
+            raise ValueError(f"element {x}")
+        return x
+
+    def made(x: Any) -> Any:
+        return RANGE(checked(x))
+
+    below = RANGE(4).map(checked).flat_map(RANGE) if fails == "below" else RANGE(4).flat_map(made)
+    assert below.ignore_errors().cardinality_bounds() == (0, None)
+    assert list(below.ignore_errors().progress()) == [0, 0, 1, 2]

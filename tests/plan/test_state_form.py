@@ -64,6 +64,13 @@ def test_a_position_has_a_row() -> None:
             {"seed": None, "epoch": 0, "row": 1},
             "shuffle: 'seed' must be a whole number, got None",
         ),
+        (FIRST.shuffle(2, seed=1 << 2000), {"seed": 1 << 2000, "epoch": 0, "row": 1}, None),
+        (FILTERED.take(1 << 63), {"input": {"input": {"row": 0}, "skip": 0}, "left": 1 << 63}, None),
+        (
+            FILTERED.take(1 << 63),
+            {"input": {"input": {"row": 0}, "skip": 0}, "left": 1 << 64},
+            "take: 'left' must be a whole number from -1 on, got 18446744073709551616",
+        ),
         (FIRST.shuffle(2, seed=1), {"seed": 1, "epoch": 0, "row": 4}, "shuffle: 'row' is behind the last element"),
         (FILTERED.cache(), {"row": 0, "epoch": 0, "input": None}, None),
         (FILTERED.cache(), {"row": 1, "epoch": 0, "input": {"skip": 0}}, "filter: the state lacks 'input'"),

@@ -43,3 +43,14 @@ def test_shuffles() -> None:
     assert "1,000 places" in found
     assert shuffle_section(numbers.node, 0) == []
     assert "cannot be counted" in text(shuffle_section(numbers.filter(lambda x: x > 1).shuffle(9, seed=1).node, 0))
+
+
+def test_a_worker_that_reads_nothing_has_a_bar_too(tmp_path: Path) -> None:
+    for number, lines in enumerate((50, 50, 0)):
+        (tmp_path / f"{number}.txt").write_text("abc\n" * lines)
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.FILE
+    dataset = di.data.TextLineDataset([str(tmp_path / f"{n}.txt") for n in range(3)]).batch(6).with_options(options)
+    found = text(shards_section(dataset.node, 3))
+    assert "the most bytes has 1.50 times the mean, the one with the fewest 0.00 times" in found
+    assert "worker 2" in found

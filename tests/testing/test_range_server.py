@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Over HTTP only what is needed is asked for, with fsspec and with obstore."""
 
+import socket
+import struct
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -147,3 +150,16 @@ def test_it_serves_as_a_program(folder: Path) -> None:
             assert answer.status == 200
         process.stdin.close()
         assert process.wait(60) == 0
+
+
+def test_a_client_that_broke_its_connection_does_not_keep_it_from_ending(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"x")
+    with RangeServer(tmp_path, latency=0.3) as server:
+        client = socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the end is a reset
+        client.sendall(b"GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n")
+        while not server.connections:
+            time.sleep(0.01)
+        client.close()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])))

@@ -3,6 +3,7 @@
 
 import collections
 import dataclasses
+import enum
 import random
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -521,3 +522,72 @@ def test_an_iterator_that_belongs_to_its_workers_goes_on_with_others(tmp_path: A
     assert not any(isinstance(rest, Exception) for rest in third), third
     rows = [[row for rest in found for step in rest for row in step] for found in (first, third)]
     assert sorted(rows[0]) == sorted(rows[1])
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        [np.zeros(1)], (np.zeros(1),), np.zeros(1), {"w": 0}.items(), di.distribute.Variable(1.0), iter(Dataset.range(3)),
+        Dataset.range(3), collections.deque([1]), np.random.default_rng(0), 3, print,
+    ],
+    ids=lambda root: type(root).__name__,
+)  # fmt: skip
+def test_a_root_without_names_of_its_parts_is_refused(root: Any) -> None:
+    """Nothing of it would be saved."""
+    with pytest.raises(
+        InvalidArgumentError, match=r"root must be a dict or an object whose parts.*Checkpoint.value=value"
+    ):
+        Checkpoint(root)
+
+
+def test_two_parts_of_one_name_are_refused(tmp_path: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="root has two keys that are the name '1'"):
+        Checkpoint({1: np.zeros(1), "1": np.ones(1)})
+    checkpoint: Any = Checkpoint(SimpleNamespace(w=np.zeros(1)))
+    checkpoint.w = np.ones(1)
+    with pytest.raises(InvalidArgumentError, match="root has a 'w' of its own"):
+        checkpoint.save(tmp_path / "ckpt")
+
+
+def test_a_part_of_the_root_that_has_a_keyword_too_is_restored_in_both_places(tmp_path: Any) -> None:
+    root = SimpleNamespace(step=3, w=np.zeros(1))
+    checkpoint: Any = Checkpoint(root, step=root.step, w=root.w)
+    path = checkpoint.save(tmp_path / "ckpt")
+    root.step = checkpoint.step = 9
+    root.w[:] = 9
+    checkpoint.restore(path).assert_consumed()
+    assert (root.step, checkpoint.step, root.w.tolist()) == (3, 3, [0])
+
+
+class Phase(str, enum.Enum):  # noqa: UP042 - of such a one `str` gives the name
+    WARM = "warm up"
+
+
+def test_the_text_of_an_enum_is_saved(tmp_path: Any) -> None:
+    checkpoint: Any = Checkpoint(phase=Phase.WARM, past={Phase.WARM: [Phase.WARM]})
+    path = checkpoint.save(tmp_path / "ckpt")
+    checkpoint.phase = ""
+    checkpoint.past.clear()
+    checkpoint.restore(path)
+    assert (checkpoint.phase, checkpoint.past) == (Phase.WARM, {Phase.WARM: [Phase.WARM]})
+
+
+@pytest.mark.parametrize("other", [{"a": 1}, collections.deque([1]), {1}])
+def test_another_container_is_told_before_anything_is_changed(tmp_path: Any, other: Any) -> None:
+    for saved in ([1, 2], float("inf"), (1,)):
+        path = Checkpoint(w=np.zeros(1), x=saved).save(tmp_path / "ckpt")
+        w = np.ones(1)
+        with pytest.raises(InvalidArgumentError, match=r"'x' is a .* in the program and a .* in the checkpoint"):
+            Checkpoint(w=w, x=other).restore(path)
+        assert w.tolist() == [1]
+
+
+def test_text_that_is_missing_stays_missing(tmp_path: Any) -> None:
+    array = np.array(["a", None], np.dtypes.StringDType(na_object=None))
+    checkpoint: Any = Checkpoint(array=array, fixed=array.copy())
+    checkpoint.fixed.flags.writeable = False
+    path = checkpoint.save(tmp_path / "ckpt")
+    array[:] = "b"
+    checkpoint.restore(path)
+    for found in (array, checkpoint.fixed):
+        assert (found.tolist(), found.dtype) == (["a", None], array.dtype)

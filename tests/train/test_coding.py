@@ -55,6 +55,7 @@ def test_arrays_of_every_kind_come_back(inline: bool) -> None:
     for array in (
         np.arange(4).astype(ml_dtypes.bfloat16), np.ones(2, ml_dtypes.float8_e5m2), np.zeros((0, 3), "S0"), np.array(2.5),
         record, np.array(["a", b"b\0", None, ""], object), np.array(["ü", ""], np.dtypes.StringDType()), np.zeros((2, 0)),
+        np.array(["ü", None], np.dtypes.StringDType(na_object=None)),
     ):  # fmt: skip
         found = again(array, inline=inline)
         assert (found.dtype, found.shape, found.tolist()) == (array.dtype, array.shape, array.tolist())

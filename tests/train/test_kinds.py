@@ -66,6 +66,28 @@ def test_modules_and_optimizers_of_pytorch(tmp_path: Any) -> None:
         Checkpoint(loose=[torch.zeros(3)]).restore(path)
 
 
+def test_an_optimizer_is_no_root_but_a_module_is(tmp_path: Any) -> None:
+    """The attributes of an optimizer do not hold its state under names."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.BatchNorm1d(2)
+    with pytest.raises(InvalidArgumentError, match="root must be a dict or an object whose parts"):
+        Checkpoint(torch.optim.Adam(model.parameters()))
+    path = Checkpoint(model).save(tmp_path / "ckpt")
+    other = torch.nn.BatchNorm1d(2)
+    other.running_mean += 3
+    Checkpoint(other).restore(path).assert_consumed()
+    assert other.running_mean.tolist() == [0, 0]
+
+
+def test_tensors_that_are_views_of_others_numbers_are_saved(tmp_path: Any) -> None:
+    torch = pytest.importorskip("torch")
+    conjugate = torch.tensor([1 + 2j]).conj()
+    path = Checkpoint(a=conjugate, b=conjugate.imag).save(tmp_path / "ckpt")
+    made: Any = Checkpoint(a=torch.zeros(1, dtype=torch.complex64), b=torch.zeros(1))
+    made.restore(path).assert_consumed()
+    assert (made.a.tolist(), made.b.tolist()) == ([1 - 2j], [-2])
+
+
 def test_arrays_of_jax_are_replaced(tmp_path: Any) -> None:
     jax = pytest.importorskip("jax")
     jnp = jax.numpy

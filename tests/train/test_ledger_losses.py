@@ -256,3 +256,14 @@ def test_notes_of_a_job_on_other_workers_do_not_count(
     rehearse(ds, 2, 2, job(1.0))
     rows = di.train.Ledger(tmp_path).worst(mirrored(4).experimental_distribute_dataset(ds), 40)
     assert [round(row.loss, 2) for row in rows] == [round(1 + n / 100, 2) for n in range(15, -1, -1)]
+
+
+def test_losses_may_be_of_bfloat16(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    strategy = mirrored(2)
+    distributed = strategy.experimental_distribute_dataset(di.data.Dataset.range(6).batch(6))
+    with di.train.Ledger(tmp_path) as ledger, iter(distributed) as iterator:
+        for step in ledger.follow(iterator):
+            parts = strategy.experimental_local_results(step)
+            ledger.note(0, [np.asarray(part).astype(ml_dtypes.bfloat16) for part in parts])
+    assert [row.loss for row in di.train.Ledger(tmp_path).worst(distributed, 3)] == [5.0, 4.0, 3.0]

@@ -281,3 +281,17 @@ def test_workers_take_the_one_before_a_damaged_one_together(tmp_path: Any) -> No
 
     with pytest.warns(InputWarning, match="damaged"):
         assert on_workers([1, 1, 1], body) == [f"{tmp_path}/ckpt-1"] * 3
+
+
+def test_a_checkpoint_saved_again_under_a_removed_name_stays(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was killed left the removal of the older one to the next save."""
+    checkpoint = Checkpoint(a=np.zeros(1))
+    manager = CheckpointManager(checkpoint, tmp_path, max_to_keep=1)
+    manager.save()
+    with monkeypatch.context() as killed:
+        killed.setattr(CheckpointManager, "_remove", lambda self, names: None)
+        manager.save()
+    assert names(tmp_path) == ["checkpoint", "ckpt-1.npz", "ckpt-2.npz"]
+    assert Checkpoint(a=np.ones(1)).save(tmp_path / "ckpt") == f"{tmp_path}/ckpt-1"
+    manager.save()
+    assert names(tmp_path) == ["checkpoint", "ckpt-1.npz", "ckpt-3.npz"]

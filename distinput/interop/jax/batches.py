@@ -442,8 +442,7 @@ def batches(
     check_dataset(dataset, f"{_WHO}: needs")
     if tail not in _TAILS:
         raise ValueError(f"{_WHO}: tail must be one of {', '.join(_TAILS)}, got {tail!r}")
-    if type(ahead) is not int or ahead < 0:
-        raise ValueError(f"{_WHO}: ahead must be an integer of at least 0, got {ahead!r}")
+    ahead = _number("ahead", ahead, 0, "an integer of at least 0")
     spec = Spec.of(dataset.element_spec)
     _check_leaves(spec)
     rows = _batch_size(dataset, batch_size)
@@ -582,10 +581,15 @@ def _check_leaves(spec: Spec) -> None:
             )
 
 
+def _number(name: str, given: Any, least: int, what: str) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{_WHO}: {name} must be {what}, got {given!r}")
+    return int(given)
+
+
 def _batch_size(dataset: Any, given: int | None) -> int:
     """The rows of a full batch."""
-    if given is not None and (type(given) is not int or given < 1):
-        raise ValueError(f"{_WHO}: batch_size must be a positive integer, got {given!r}")
+    given = None if given is None else _number("batch_size", given, 1, "a positive integer")
     known = batch_size_of(dataset.node)
     if known is None and given is None:
         raise ValueError(

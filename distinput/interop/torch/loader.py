@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Loader`: a DataLoader over a dataset that knows its epoch and its position, also with loader workers."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
@@ -321,6 +322,10 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         self._pass = None
 
 
+_OF_A_STEP = re.compile(r"Caught \S+ in (DataLoader worker process|pin memory thread)")
+"""Of errors that came in the place of a step, so that the next step follows; a loader whose worker died says something else."""
+
+
 class _Pass:
     """How far a pass is, without the steps, which end when the loop drops them.
 
@@ -353,9 +358,14 @@ class _Counted(Iterator[Any]):
             raise StopIteration
         epoch, taken = counts.taken
         after = epoch, taken + 1
-        for step in self._steps:  # no function is called before the step is returned, so no interrupt comes there
-            counts.taken = after
-            return step
+        try:
+            for step in self._steps:  # no function is called before the step is returned, so no interrupt comes there
+                counts.taken = after
+                return step
+        except Exception as error:
+            if _OF_A_STEP.match(str(error)):
+                counts.taken = after
+            raise
         counts.taken = None
         raise StopIteration
 

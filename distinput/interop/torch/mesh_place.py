@@ -219,7 +219,8 @@ class SequenceCut:
         """The part of a batch."""
         nest, *mask = element if self._masked else (element,)
         leaves = list(self._structure.flatten(nest))
-        lengths = {leaves[n].shape[1] for n in self._chosen}
+        sequences = self._sequences_of(leaves)
+        lengths = {leaves[n].shape[1] for n in sequences}
         if len(lengths) > 1:
             raise InvalidArgumentError(
                 f"{self._who}: sequences of one batch must have one length, and these have "
@@ -227,14 +228,25 @@ class SequenceCut:
             )
         length = lengths.pop()
         taken = self._taken(length)
-        rows = len(leaves[self._chosen[0]])
-        for n in self._chosen:
+        rows = len(leaves[sequences[0]])
+        for n in sequences:
             leaves[n] = _columns(leaves[n], taken)
         positions = None
         if self._place.positions is not None:
             positions = np.repeat(_columns(np.arange(length)[None], taken), rows, axis=0)
         made = self._with_positions(self._structure.build(leaves), positions)
         return (made, *mask) if self._masked else made
+
+    def _sequences_of(self, leaves: Sequence[Any]) -> list[int]:
+        """The places of the sequences in a batch, where it is seen how many axes there are if the spec does not say."""
+        places = [n for n in self._chosen if self._place.sequence or leaves[n].ndim > 1]
+        flat = [self._names[n] for n in places if leaves[n].ndim < 2]
+        if flat or not places:
+            what = f"{flat[0]} is no" if flat else "no component of this batch is a"
+            raise InvalidArgumentError(
+                f"{self._who}: {what} sequence; batch rows of one length, as arrays [rows, length]"
+            )
+        return places
 
     def _taken(self, length: int) -> list[slice]:
         """The columns of this rank."""

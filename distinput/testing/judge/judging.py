@@ -65,7 +65,7 @@ def judge(
       batch: the rows of one rank in a step.
       seed: the seed to begin with.
       workers: numbers of workers of each rank to try beside none.
-      stops: after which steps a job is stopped; by default after every one.
+      stops: after which steps a job is stopped, from 1 on; by default after every one.
       laws: names of the laws to judge; by default all.
       leave_out: names of laws not to judge.
       ids: the records of a batch; by default the numbers in it, those under "id", or the first of a tuple.
@@ -81,8 +81,8 @@ def judge(
       `report.to_json()`.
 
     Raises:
-      ValueError: an unknown law or way to play, no ranks, a parameter of `make_loader` that is not known; it cannot be made in
-        another process, and is to be.
+      ValueError: an unknown law or way to play, no ranks, a stop before the first step, a parameter of `make_loader` that is
+        not known; it cannot be made in another process, and is to be.
       UnknownBatch: it cannot be told which records are in a batch.
 
     >>> def every_nth(records, rank, ranks, batch):
@@ -141,6 +141,8 @@ def begin(
     counts = [ranks] if isinstance(ranks, int) else list(ranks)
     if not counts or min(counts) < 1 or batch < 1:
         raise ValueError(f"judge: ranks and batch must be at least 1, got ranks={ranks!r}, batch={batch}")
+    if stops is not None and min(stops, default=1) < 1:
+        raise ValueError(f"judge: a state is taken after a step, so stops must be at least 1, got {list(stops)}")
     make = Maker(make_loader, records)
     if max(counts) > 1 and play != "processes" and not (make.takes("rank") and make.takes("ranks")):
         raise ValueError("judge: make_loader must take rank and ranks; give ranks=1 for a loader of one rank")

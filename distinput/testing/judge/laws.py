@@ -217,6 +217,8 @@ def workers(trial: Trial, job: Job) -> Ruling:
 # ----------------------------------------------------------------------------
 
 
+_NO_STOP = "there is no step to stop after and to go on from"
+
 MOST_STOPS = 128
 """A job with more steps is stopped after so many of them, spread evenly."""
 
@@ -237,6 +239,8 @@ def restart(trial: Trial, job: Job) -> Ruling:
     no: Ruling | None = None
     steps = max(len(walk.whole.steps) for walk in walks)
     stops = trial.stops_of(steps, MOST_STOPS)
+    if not stops:
+        return not_judged(_NO_STOP)
     for stop in stops:
         found = trial.rest(job, [walk.state(stop) for walk in walks])
         if found.refused:
@@ -261,7 +265,7 @@ def restart(trial: Trial, job: Job) -> Ruling:
         return broken(f"stopped after step {stop}, the rest comes in another order: {order}", stops=counts, **size)
     if no is not None:
         return no
-    says = f"after each of {len(stops)} steps" if len(stops) > 1 else f"after step {stops[0] if stops else 0}"
+    says = f"after each of {len(stops)} steps" if len(stops) > 1 else f"after step {stops[0]}"
     return kept(f"exactly the rest {says}; a state has {size['state_bytes']} bytes of {size['state']}", **size)
 
 
@@ -355,7 +359,9 @@ def elastic_restart(trial: Trial, job: Job) -> Ruling:
                 counts = {"lost": len(wrong.lost), "again": len(wrong.again)}
                 return broken(f"{where}: {found.trouble or wrong}", stop=stop, to=other.ranks, **counts)
             tried += 1
-    return no or kept(f"each record once, over {tried} changes of ranks", changes=tried)
+    if no is not None:
+        return no
+    return kept(f"each record once, over {tried} changes of ranks", changes=tried) if tried else not_judged(_NO_STOP)
 
 
 # ----------------------------------------------------------------------------

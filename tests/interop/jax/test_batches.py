@@ -360,3 +360,9 @@ def test_bytes_of_text_are_values_and_row_splits() -> None:
     ]
     with pytest.raises(ValueError, match="turn it into numbers with as_uint8 or map"):
         di.interop.jax.batches(texts, over(axes=(1,)))
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    dataset = Dataset.range(9).batch(8).map(lambda x: x + 1)
+    feed = batches(dataset, DATA, ahead=np.int64(1), batch_size=np.uint8(8))
+    assert values(feed) == dataset.to_list()

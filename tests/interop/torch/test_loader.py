@@ -124,3 +124,27 @@ def test_the_state_is_that_of_the_loader_alone() -> None:
     steps = iter(again)
     next(steps)
     assert again.state_dict()["step"] == 1
+
+
+def but_two(number: Any) -> Any:
+    if number == 2:
+        raise ValueError("two")
+    return number
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_a_step_that_failed_is_behind_the_state(workers: int) -> None:
+    """A loop that goes on after an error takes no record twice after a restart."""
+    dataset = Dataset.range(6).map(but_two).batch(1)
+    loader = Loader(dataset, num_workers=workers)
+    steps = iter(loader)
+    assert [next(steps).tolist() for _ in range(2)] == [[0], [1]]
+    with pytest.raises(ValueError, match="two"):
+        next(steps)
+    states = [loader.state_dict()]
+    assert next(steps).tolist() == [3]
+    states.append(loader.state_dict())
+    for state, rest in zip(states, ([[3], [4], [5]], [[4], [5]]), strict=True):
+        again = Loader(dataset)
+        again.load_state_dict(state)
+        assert rows(again) == rest

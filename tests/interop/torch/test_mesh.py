@@ -188,3 +188,19 @@ def test_real_ranks(tmp_path: Path) -> None:
         [[[8, 9]], [[20, 21]]],
         [[[10, 11]], [[22, 23]]],
     ]
+
+
+def test_axes_that_the_spec_does_not_tell_are_seen_in_each_batch() -> None:
+    spec = {"tokens": di.TensorSpec([4], "int64"), "id": di.TensorSpec(None, "int64")}
+    one = {"tokens": np.arange(4), "id": np.int64(7)}
+    dataset = Dataset.from_generator(lambda: iter([one, one]), output_signature=spec).batch(2)
+    (step,) = IterableView(dataset, place=MeshPlace(part=1, parts=2))
+    assert (step["tokens"].tolist(), step["id"].tolist()) == ([[2, 3], [2, 3]], [7, 7])
+    unknown = di.TensorSpec(None, "int64")
+    flat = Dataset.from_generator(lambda: iter([np.int64(7)] * 2), output_signature=unknown).batch(2)
+    for given, place, says in (
+        (dataset, MeshPlace(part=1, parts=2, sequence=("id",)), r"component \['id'\] is no sequence"),
+        (flat, MeshPlace(part=1, parts=2), "no component of this batch is a sequence"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=says):
+            list(IterableView(given, place=place))

@@ -15,6 +15,7 @@ from distinput.testing.judge.report import Verdict
 from tests.testing.judge import toys
 
 IN_PROCESSES = ("rank killed", "worker killed")
+RESTARTS = ("restart", "restart twice", "elastic restart")
 RECORDS = 17  # 2 ranks: a last step of 1 row, so one rank has none
 
 
@@ -114,6 +115,7 @@ def test_what_is_not_taken_is_not_judged() -> None:
         (lambda: judge(lambda path: [], 3, ranks=1), "it also wants 'path'"),
         (lambda: judge(list, 3, ranks=1, laws=["speed"]), "there is no law 'speed'; known are exactly once"),
         (lambda: judge(lambda rank, ranks: [], 3, ranks=0), "at least 1"),
+        (lambda: judge(list, 3, ranks=1, stops=[2, 0]), r"stops must be at least 1, got \[2, 0\]"),
         (lambda: judge(lambda: [[0.5]], 1, ranks=1), "give ids="),
     ],
 )
@@ -132,3 +134,10 @@ def test_the_version_of_distinput_is_that_of_the_code_that_runs(monkeypatch: pyt
     monkeypatch.setattr(sys.modules["distinput.testing.judge.judging"], "version", lambda package: "0.0.1")
     report = judge(toys.right, 3, ranks=1, laws=["exactly once"], packages=["distinput"])
     assert report.versions == {"distinput": di.__version__}
+
+
+def test_what_was_not_tried_is_not_kept() -> None:
+    """Nothing is known of a restart if there was none."""
+    for records, stops in ((RECORDS, [99]), (RECORDS, []), (0, None)):
+        report = judge(toys.maker(toys.StepTooFar), records, ranks=(1, 2), batch=4, stops=stops, laws=RESTARTS)
+        assert set(report.not_judged) == set(RESTARTS), str(report)
