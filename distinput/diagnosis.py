@@ -6,12 +6,13 @@ import platform
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
 from distinput import __version__
 from distinput.kernels.kernel import cached_kernels
+from distinput.names.lazy import dataclass
 from distinput.run.threads import CGROUP, cores, limit_words, memory
 
 __all__ = ["ENGINES", "PURPOSES", "Advice", "Diagnosis", "Machine", "Package", "diagnose", "packages", "this_machine"]

@@ -18,22 +18,22 @@ T = TypeVar("T")
 CUT = "***"
 """What stands in the place of what was cut out."""
 
-_URL = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s'"<>`\\\x00]+""")
-_SECRET = re.compile(
+_URL = r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s'"<>`\\\x00]+"""
+_SECRET = (
     r"(?i)^sig$|signature|^sign$|token(?!iz|s$)|secret|passw|passphrase|^pwd$|^pass$|credential|^creds?$|^auth(?!or)|^bearer$"
     r"|session|^jwt$|^ticket$|^otp$|^code$|(?:access|account|api|private|shared|subscription).?key"
 )
 """Names of parts of a query that are secret."""
-_KEY = re.compile(r"(?i)key=[^/.]{8,}")
+_KEY = r"(?i)key=[^/.]{8,}"
 """A key to a service, rather than that of an object."""
-_OF_SIGNATURES = re.compile(
+_OF_SIGNATURES = (
     r"(?i)x-(?:amz|goog|oss|cos|obs|ms|bz)-.*|awsaccesskeyid|googleaccessid|ossaccesskeyid|key-pair-id|policy|expires"
     r"|s[terpvrs]|spr|srt|sip|sdd|sk[tesv]|skoid|sktid"
 )
 """Names of what goes with a signature, and changes with it: when it was made, for how long, and for whom."""
 _LONG = 6
 """Shorter values are cut out where their names stand before them."""
-_USER = re.compile(r"[^/?#@]*@")
+_USER = r"[^/?#@]*@"
 
 
 def without_secrets(text: str) -> str:
@@ -44,7 +44,7 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("s3://bucket/a.txt"), without_secrets("abfs://container@account/a.txt?part=1")
     ('s3://bucket/a.txt', 'abfs://container@account/a.txt?part=1')
     """
-    return _URL.sub(lambda found: _cut(found[0], CUT), text) if "://" in text else text
+    return re.sub(_URL, lambda found: _cut(found[0], CUT), text) if "://" in text else text
 
 
 def public_url(url: str) -> str:
@@ -53,7 +53,7 @@ def public_url(url: str) -> str:
     >>> public_url("https://host/a.txt?X-Amz-Signature=0f3a&X-Amz-Expires=60"), public_url("https://me@host/a.txt?part=1")
     ('https://host/a.txt', 'https://host/a.txt?part=1')
     """
-    return _URL.sub(lambda found: _cut(found[0], ""), url) if "://" in url else url
+    return re.sub(_URL, lambda found: _cut(found[0], ""), url) if "://" in url else url
 
 
 def printed_without_secrets(kind: type[T]) -> type[T]:
@@ -65,7 +65,7 @@ def printed_without_secrets(kind: type[T]) -> type[T]:
 
 def _cut(url: str, mark: str) -> str:
     scheme, _, rest = url.partition("://")
-    user = _USER.match(rest)
+    user = re.match(_USER, rest)
     if user is not None and (":" in user[0] or scheme.lower().startswith(("http", "ftp", "git", "ssh", "sftp"))):
         rest = (f"{mark}@" if mark else "") + rest[user.end() :]
     address, asks, query = rest.partition("?")
@@ -76,7 +76,7 @@ def _cut(url: str, mark: str) -> str:
     secret = [part for part in parts if _is_secret(part)]
     if not secret:
         return f"{scheme}://{rest}"
-    kept = [part for part in parts if part not in secret and not _OF_SIGNATURES.fullmatch(part.partition("=")[0])]
+    kept = [part for part in parts if part not in secret and not re.fullmatch(_OF_SIGNATURES, part.partition("=")[0])]
     kept += [mark] if mark else []
     return f"{scheme}://{address}{'?' if kept else ''}{'&'.join(kept)}{closing}"
 
@@ -89,7 +89,7 @@ def _closed(query: str) -> tuple[str, str]:
 
 def _is_secret(part: str) -> bool:
     name, _, value = part.partition("=")
-    return value not in ("", CUT) and bool(_SECRET.search(name) or _KEY.fullmatch(part))
+    return value not in ("", CUT) and bool(re.search(_SECRET, name) or re.fullmatch(_KEY, part))
 
 
 def of_url(error: BaseException, url: str) -> BaseException:

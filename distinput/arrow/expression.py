@@ -6,7 +6,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from distinput.arrow.record_batches import arrow_schema, record_batch
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.values.spec import Spec
 
 pa = library("pyarrow")

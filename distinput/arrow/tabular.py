@@ -2,7 +2,7 @@
 """How the columns of Arrow become columns of elements: the options of users, and what becomes of nulls."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from distinput.arrow.adopt import frozen
@@ -21,6 +21,7 @@ from distinput.columns.block import ColumnBlock, block_rows
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.spec import Spec
 
 

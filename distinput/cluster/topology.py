@@ -2,9 +2,10 @@
 """The place of this process in its cluster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from distinput.cluster.cluster_spec import ClusterSpec
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The role of a task in its cluster: its number among the workers, their number, and the leader.

@@ -9,7 +9,6 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_GENERATOR
 from itertools import chain
@@ -20,7 +19,7 @@ from distinput.columns.column import Column, Ints, LazyColumn, StackError
 from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF, Structure, component
@@ -460,7 +459,7 @@ _BENEATH = frozenset(sys.stdlib_module_names) | {"PIL", "numba", "numpy", "pyarr
 """Modules that readers call."""
 
 
-_ARITY = re.compile(
+_ARITY = (
     r"\b(takes|missing|expected)\b.{0,40}\b(\d+|no|one)\b.{0,40}\barguments?\b|\bgot an unexpected keyword argument\b"
 )
 """What Python and NumPy say of a call with another number of arguments."""
@@ -481,7 +480,7 @@ def fault_of(error: BaseException) -> str:
         if module.partition(".")[0] not in _BENEATH:
             last = module
         trace = trace.tb_next
-    called = isinstance(error, TypeError) and module.startswith("distinput.") and _ARITY.search(str(error))
+    called = isinstance(error, TypeError) and module.startswith("distinput.") and re.search(_ARITY, str(error))
     fault = "reader" if last.startswith(_READERS) else "call" if called else ""
     error._distinput_fault = fault  # type: ignore[attr-defined]
     return fault

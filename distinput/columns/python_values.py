@@ -2,7 +2,6 @@
 """Text and rows of Python, which are made of the leaves of elements where these are handed out: of one, or of many at once."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import pairwise
@@ -13,6 +12,7 @@ import numpy as np
 from distinput.columns.column import Column, Dense, Ints, Strings, objects_between
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `Dataset.explain` says: the pipeline as described, the rules that changed it, as it runs, and who reads what."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.plan.text import render

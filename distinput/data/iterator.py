@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from threading import RLock
@@ -22,7 +21,7 @@ from distinput.errors import (
     StateError,
     UnavailableError,
 )
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running

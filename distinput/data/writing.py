@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from inspect import signature
 from typing import Any
 
@@ -27,6 +27,7 @@ from distinput.errors import (
 from distinput.files.folder import join_path, names_in, plain_name, remove_file
 from distinput.files.paths import as_path, local_path
 from distinput.formats.elements import Elements
+from distinput.names.lazy import dataclass
 from distinput.ops.snapshot import saved_elements
 from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word

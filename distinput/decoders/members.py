@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding the members of a sample, each by its decoder; errors name the archive and the key."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from distinput.decoders import DECODERS, decoder_for
 from distinput.decoders.json import decode_json
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.spec import TensorSpec
 
 

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from types import FrameType
@@ -23,6 +22,7 @@ from distinput.distribute.collectives.peers import only_peers
 from distinput.distribute.core.contexts import modes
 from distinput.distribute.core.replicas import Peers
 from distinput.errors import CollectiveError, FailedPreconditionError
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
 
 # ----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import os
 import stat
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from distinput.files.paths import Paths, ask_each, file_system, list_matching, l
 from distinput.files.range_requests import is_web
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import printed_without_secrets, public_url
 from distinput.values.spec_json import MalformedJson, json_value, member
 

@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import timedelta
 from functools import cached_property
 from threading import Lock
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from distinput.errors import InvalidArgumentError
 from distinput.files.retries import Retries
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.url_secrets import printed_without_secrets, without_secrets
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import scrub, without_secrets
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from distinput.files.source import stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import dataclass
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 

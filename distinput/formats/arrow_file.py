@@ -5,7 +5,6 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, open_ranges, read_range, read_spans, size_of
 from distinput.files.whole_files import mapped
 from distinput.formats.tables import check_columns, checked_batch, naming_damage, table_spec
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec
 

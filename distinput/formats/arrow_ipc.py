@@ -2,7 +2,7 @@
 """Arrow IPC files and streams: every row is a record, a dict of the requested columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar
@@ -36,6 +36,7 @@ from distinput.formats.tables import (
     telling,
     told_nulls,
 )
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec

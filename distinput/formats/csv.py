@@ -3,7 +3,7 @@
 
 import dataclasses
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 
 pa = library("pyarrow")

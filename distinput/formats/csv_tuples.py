@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from distinput.formats.text_records import MARK, Bytes, Head, TextPiece, has_lon
 from distinput.formats.text_table import BadRecordError, Decoded, TextTable
 from distinput.kernels.lines import BLANKS, MULTILINE, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, TEXT
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import byte_string, normalized
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.spec import Spec, TensorSpec

@@ -3,7 +3,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from distinput.errors import DataLossError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.format import Fragment, PlacedBlocks, Position
 from distinput.formats.tables import TableFormat
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of, zero
 from distinput.values.nest import Structure
 from distinput.values.ragged_tensor import RaggedTensor

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -45,6 +44,7 @@ from distinput.kernels.example_values import (
     fill_int64s,
 )
 from distinput.kernels.protobuf import MalformedError
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 

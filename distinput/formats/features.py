@@ -4,13 +4,13 @@
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor

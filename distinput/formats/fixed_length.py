@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of records of equal length, optionally between a header and a footer."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, read_spans, size_of
 from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer, normalized
 from distinput.values.nest import LEAF
 

@@ -5,7 +5,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.folder import without_notes
 from distinput.files.manifest import FileTable
 from distinput.files.source import read_range, size_of
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec import Spec
 

@@ -7,7 +7,7 @@ import os
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -29,6 +29,7 @@ from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value

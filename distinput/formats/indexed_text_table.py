@@ -3,7 +3,6 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from distinput.formats.indexed import Indexed
 from distinput.formats.jsonl import JsonLines
 from distinput.formats.text_records import Bytes, Ints, TextPiece, has_lone_return
 from distinput.formats.text_table import BadRecordError, TextTable
+from distinput.names.lazy import dataclass
 
 _FEW = 16
 """So few records are told apart one at a time."""

@@ -7,7 +7,6 @@ import math
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
@@ -24,7 +23,7 @@ from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
 from distinput.kernels.plain_json import ESCAPED, OK, TRUTH, plain_json
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 
 pa = library("pyarrow")

@@ -3,7 +3,7 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 from math import prod
@@ -30,6 +30,7 @@ from distinput.formats.tables import (
     rows_block,
     table_spec,
 )
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member

@@ -6,7 +6,6 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
 from threading import Lock
@@ -24,6 +23,7 @@ from distinput.files.source import check_unchanged, naming, open_ranges, read_ra
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import CountedTable, LruCache
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer
 from distinput.values.spec import Spec, TensorSpec
 

@@ -3,7 +3,6 @@
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.tables import CountedTable, LruCache
+from distinput.names.lazy import dataclass
 from distinput.values.nest import LEAF, tuple_of
 from distinput.values.spec import Spec, TensorSpec
 

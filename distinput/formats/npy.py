@@ -4,7 +4,7 @@
 import struct
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, ClassVar
@@ -32,6 +32,7 @@ from distinput.files.source import (
 from distinput.files.whole_files import mapped
 from distinput.formats.format import PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import TableFormat, as_columns
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF

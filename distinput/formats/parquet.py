@@ -7,7 +7,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from os import PathLike
 from typing import Any, ClassVar
@@ -58,6 +58,7 @@ from distinput.formats.tables import (
     telling,
     told_nulls,
 )
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 

@@ -8,7 +8,7 @@ its rows say what the folder says, and it is Parquet or Arrow.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +20,7 @@ from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Portion, Position
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import Spec, TensorSpec
 

@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from distinput.errors import DistinputError, InvalidArgumentError
@@ -16,6 +16,7 @@ from distinput.files.source import EMPTY, FileStream, refuse_pipe, size_of
 from distinput.formats import FORMATS
 from distinput.formats.format import Format
 from distinput.kernels.checksums import masked_crc32c_of_bytes
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 
 SUFFIXES: dict[str, tuple[str, ...]] = {

@@ -2,7 +2,7 @@
 """The schema of rows in text files: the names of columns and their types, as users state them or as they are inferred."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from distinput.arrow.arrow import has_missing, in_place, is_list, replacement, w
 from distinput.arrow.validity import by_place
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.values.leaves import counts_several
 from distinput.values.spec import TensorSpec
 

@@ -8,7 +8,6 @@ The context has the form of an Example, and is parsed as one. One kernel call fi
 block; those of a key, over all messages, are then decoded together.
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -41,6 +40,7 @@ from distinput.formats.features import (
 )
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_ROOM, OK, WRONG_COUNT, WRONG_KIND
 from distinput.kernels.sequence_messages import ABSENT, locate_steps
+from distinput.names.lazy import dataclass
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -7,7 +7,6 @@ A record that extends past the end of a chunk is copied to the next one; all oth
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from distinput.columns.column import Strings
 from distinput.files.compression import Compression, as_compression
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, wanted_until
 from distinput.formats.format import BLOCK_ROWS, Format, PlacedBlocks, Position, check_position, check_reached
+from distinput.names.lazy import dataclass
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 

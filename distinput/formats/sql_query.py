@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import TracebackType
@@ -16,7 +16,7 @@ import numpy as np
 from distinput.columns.block import DEFECTS
 from distinput.errors import DataLossError, DistinputError, InputWarning, InvalidArgumentError, UnavailableError
 from distinput.formats.row_schema import RowSchema
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.plan.binding import bound
 
 pa = library("pyarrow")

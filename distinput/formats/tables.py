@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -37,7 +37,7 @@ from distinput.files.paths import ask_each
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, check_reached, cut_rows
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 

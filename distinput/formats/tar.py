@@ -4,7 +4,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.kernels import tar_header as tar
 from distinput.kernels.tar_header import read_member
 from distinput.kernels.tar_samples import locate_members, scan_samples
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
 

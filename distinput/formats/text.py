@@ -3,7 +3,6 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.formats.text_records import CutByBytes
 from distinput.kernels.lines import scan_lines
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF
 

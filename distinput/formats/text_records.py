@@ -5,7 +5,6 @@ import sys
 from abc import abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn
 
@@ -16,6 +15,7 @@ from distinput.files.compression import Compression, as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, check_reached
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What is known of a part of a text file: where it lies, and how many records it has.

@@ -4,7 +4,6 @@
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +29,7 @@ from distinput.kernels.checksums import (
     masked_crc32c_of_bytes,
     scan_records,
 )
+from distinput.names.lazy import dataclass
 from distinput.plan.check import byte_string
 from distinput.values.buffers import Bytes
 from distinput.values.nest import LEAF

@@ -12,7 +12,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from types import CodeType, FunctionType, MethodType
@@ -25,6 +24,7 @@ from distinput.arrow.adopt import Array, adopt, copying, fresh_copy, kept, look_
 from distinput.columns.block import Block, of_all
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, described, unlike
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import by_name
 from distinput.run.run import calls_of, element_text
 from distinput.run.threads import lane

@@ -6,7 +6,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from itertools import count, islice
 from threading import current_thread, main_thread
@@ -33,6 +33,7 @@ from distinput.functions.chain import Chain, Kinds, Refills
 from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.kernels.kernel import Flag
+from distinput.names.lazy import dataclass
 from distinput.run.processes import Processes, Workforce, pickled, without
 from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of the columns of files, in one pass: what is missing, lengths, ranges, means and histograms."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from math import frexp, sqrt
 from typing import Any
@@ -15,6 +15,7 @@ from distinput.inspect.examples import ExampleScan, FeatureValues, Scanned, scan
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # A histogram in one pass and little memory, without knowing the range of the values beforehand.

@@ -2,7 +2,6 @@
 """The columns of record batches as what statistics are made of: nulls, lengths, and numbers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from distinput.arrow.arrow import without_runs, without_views
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Times of Arrow arrays as NumPy has them, which knows nanoseconds and years after 9999.

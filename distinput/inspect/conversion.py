@@ -2,7 +2,7 @@
 """Files of one format as files of another."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from distinput.inspect.counts import count
 from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
+from distinput.names.lazy import dataclass
 from distinput.ops.identity import AssertCardinality
 from distinput.values.nullable import Nullable
 from distinput.values.ragged_tensor import RaggedTensor

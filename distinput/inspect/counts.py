@@ -2,11 +2,11 @@
 """How many records files have."""
 
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from distinput.files.source import size_of
 from distinput.inspect.files import Files, open_files
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 
 

@@ -2,7 +2,6 @@
 """What files are: their format, their size, and the columns or features of their records."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from distinput.formats.table_batches import schema_of_table
 from distinput.inspect.examples import as_code, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import Structure
 from distinput.values.spec import TensorSpec

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from distinput.inspect.files import Files
 from distinput.kernels.example_messages import UNKNOWN, locate_features, unknown_key
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
 from distinput.kernels.protobuf import MalformedError
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING
 
 # ----------------------------------------------------------------------------

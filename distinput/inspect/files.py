@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from distinput.formats import format_named
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import Recognised, of_folder, recognise
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.url_secrets import printed_without_secrets
 from distinput.writers.manifest import WrittenFiles, read_written
 

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from typing import Any
 
@@ -18,6 +17,7 @@ from distinput.formats.table_batches import is_table, table_batches
 from distinput.inspect.columns import times_of
 from distinput.inspect.files import Files, open_files
 from distinput.kernels.protobuf import MalformedError
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 from distinput.values.nullable import Nullable
 

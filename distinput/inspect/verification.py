@@ -3,7 +3,6 @@
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any, Self
@@ -21,6 +20,7 @@ from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.formats.table_batches import is_table, schema_of_table, table_batches
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import Record, records_of
+from distinput.names.lazy import dataclass
 from distinput.sharding.policies import auto_shard
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import structure_of

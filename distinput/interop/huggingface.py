@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from distinput.errors import EngineMissing, InvalidArgumentError
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.ops.generator import Begun
 from distinput.ops.reader import Reader, handed_out
 from distinput.ops.tables import rows_of_table

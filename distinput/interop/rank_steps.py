@@ -2,7 +2,7 @@
 """The steps of a rank: its rows of every global batch, or every n-th step; short steps, and names of parts."""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from distinput.data.seal import Seal, opened, place_in, sealed
 from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.files.manifest import FileTable
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import FileNames
 from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard
@@ -231,6 +232,9 @@ StepMark = tuple[int, int, HandMark]
 """A position of an iterator of steps: those of `RankPosition`, and of its elements."""
 
 
+_SHORT = ShortSteps()
+
+
 class RankSteps:
     """The steps of one rank over a dataset of global batches.
 
@@ -258,7 +262,7 @@ class RankSteps:
         rank: int,
         ranks: int,
         who: str,
-        short: ShortSteps = ShortSteps(),
+        short: ShortSteps = _SHORT,
         empty: Callable[[], None] | None = None,
     ) -> None:
         node = short.kept(with_common_order(dataset.node))

@@ -4,7 +4,7 @@
 import json
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
 from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.tables import ArrowStream, StreamSource, picked
 from distinput.plan.check import at_least

@@ -8,7 +8,7 @@ to the schema of the version. Lance has files of its own, of which its library g
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC
 from functools import cached_property, partial
 from itertools import chain
@@ -42,7 +42,7 @@ from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
 from distinput.interop.rank_steps import ShardNames
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out
 from distinput.plan.check import taken
 from distinput.url_secrets import without_secrets

@@ -15,12 +15,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 import numpy as np
 
-from distinput.kernels import cache
+from distinput.names.lazy import later
+
+if TYPE_CHECKING:
+    from distinput.kernels import cache
+else:
+    cache = later("distinput.kernels.cache")  # nothing is looked up before references have worked for a while
 
 # ----------------------------------------------------------------------------
 # A flag between threads, which an interrupt cannot leave locked.

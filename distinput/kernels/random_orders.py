@@ -19,8 +19,9 @@ generalised it, 2002). A result not below n is permuted again until it is, which
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import numpy.typing as npt
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inlined, kernel
 from distinput.kernels.machine import MASK, multiply_high, signed
@@ -36,7 +37,7 @@ _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _M1, _M2 = np.uint64(0x9E3779B1), np.uint64(0x85EBCA77)  # odd, with bits everywhere
 
-Words = npt.NDArray[np.uint64]
+Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 @inlined

@@ -3,7 +3,6 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -16,6 +15,7 @@ from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.lineage.numbered import Held, Numbered, flat_numbers, numbered, only_counts
+from distinput.names.lazy import dataclass
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader

@@ -4,7 +4,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 from zlib import crc32
 
@@ -32,6 +32,7 @@ from distinput.lineage.step_records import (
     resealed,
     step_from,
 )
+from distinput.names.lazy import dataclass
 from distinput.plan.families import decided
 from distinput.plan.node import walk
 from distinput.sharding.own_rows import FrameworkRebatch

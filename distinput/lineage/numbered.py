@@ -3,7 +3,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.files.paths import ask_each
+from distinput.names.lazy import dataclass
 from distinput.ops.balance_rows import BalanceRows
 from distinput.ops.balanced_sample import BalancedSample
 from distinput.ops.batch import Batch

@@ -2,7 +2,7 @@
 """`as_text`, `as_rows`, `as_decimal`, `as_uint8`: values of Python, made when they are handed out; text as other columns."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -13,6 +13,7 @@ from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.python_values import RowDicts, as_decimals, as_str, makes_rows
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.names.words import meant, shown
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured

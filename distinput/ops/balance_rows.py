@@ -2,7 +2,6 @@
 """`balance_replicas`: the rows of each global batch in another order, so that the parts of replicas cost equally much."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.kernels.dealing import EXCHANGES, deal_evenly
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs

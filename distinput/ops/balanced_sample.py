@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, reduce
 from itertools import pairwise
 from operator import add
@@ -19,6 +19,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.kernels.dealing import LONGEST, MOST_OWED, WHOLE, choose_fairly
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import dataclass
 from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
 from distinput.plan.check import integer

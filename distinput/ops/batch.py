@@ -2,7 +2,6 @@
 """`batch`, `ragged_batch` and `sparse_batch`: consecutive elements as one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, loosened
 from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, parallel_calls
 from distinput.plan.families import Stacking
 from distinput.plan.node import Needs

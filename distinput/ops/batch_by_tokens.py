@@ -2,7 +2,6 @@
 """`batch_by_tokens`: batches of as many consecutive elements as have a limited number of tokens."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import between
 from distinput.kernels.sequence_packing import cut_by_tokens
+from distinput.names.lazy import dataclass
 from distinput.ops.batch import ragged_row
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, refuse_sparse, without_sparse

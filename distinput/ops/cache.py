@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.paths import as_path
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import PassStore, SameElements
 from distinput.plan.node import INFINITE, Needs, Node

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from time import perf_counter
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.check import integer
 from distinput.plan.families import Seeded, common_spec, in_one_order, uniform_at

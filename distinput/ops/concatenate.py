@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`concatenate`: one dataset after another."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import common_spec, in_one_order
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node

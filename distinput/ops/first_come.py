@@ -3,7 +3,6 @@
 
 import uuid
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.cluster.input_service import InputService, is_service, opened
@@ -11,6 +10,7 @@ from distinput.columns.block import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+from distinput.names.lazy import dataclass
 from distinput.ops.on_workers import OncePerWorker
 from distinput.plan.families import SameElements, drawn_seeds, with_drawn_seeds
 from distinput.plan.fingerprint import layout

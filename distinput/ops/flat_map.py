@@ -2,7 +2,7 @@
 """`flat_map`: the elements of the datasets made of each element, one dataset after the other."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from distinput.functions.dataset_functions import (
     spec_of_elements,
 )
 from distinput.functions.inference import results_of
+from distinput.names.lazy import dataclass
 from distinput.ops.generator import may_wait
 from distinput.plan.binding import take_functions
 from distinput.plan.families import fresh_seed

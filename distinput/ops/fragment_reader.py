@@ -2,7 +2,7 @@
 """`fragments` and `fragment_reader`: the records of fragments, which are parts of files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from distinput.errors import NotFoundError
 from distinput.files.manifest import NamesFingerprint
 from distinput.files.source import begun_within
 from distinput.formats.format import END, Format, Fragment, Fragments, PlacedBlocks, Portion, Position
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.ops.reader import FileReader
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import chain, islice
 from time import clock_gettime, perf_counter, sleep, thread_time
@@ -27,6 +27,7 @@ from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
 from distinput.errors import DeadlineExceededError, FailedPreconditionError
 from distinput.functions.chain import Refills
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node

@@ -2,7 +2,7 @@
 """`global_shuffle`: a random order of all elements, without a buffer."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.random_orders import permute
+from distinput.names.lazy import dataclass
 from distinput.ops.shuffle import fetched
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.node import Latest, Node, walk

@@ -2,7 +2,7 @@
 """`group_by_reducer`: one element for each key, made of all elements of that key."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
 from distinput.functions.inference import infer
+from distinput.names.lazy import dataclass
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import hash_of, node_of
 from distinput.functions.inference import infer, results_of
 from distinput.kernels.sequence_packing import fill_windows
+from distinput.names.lazy import dataclass
 from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops that pass elements on unchanged: `with_options` and `assert_cardinality`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from distinput.columns.block import Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.ops.on_error import everywhere
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements, Transparent

@@ -4,7 +4,7 @@
 import os
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from heapq import heappush, heapreplace
 from threading import Event
@@ -20,6 +20,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import alike
 from distinput.functions.dataset_functions import next_made
+from distinput.names.lazy import dataclass
 from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small

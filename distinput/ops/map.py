@@ -5,13 +5,12 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import chain as joined
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Dense, Ints
@@ -22,37 +21,34 @@ from distinput.functions.chain import Chain, Refills, calling
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.compiled import Compiled, compiled
 from distinput.functions.inference import infer
-from distinput.functions.workers import (
-    Calling,
-    called_as_measured,
-    called_by_executor,
-    called_in_processes,
-    called_in_threads,
-    check_executor,
-    trial,
-    workforce_of,
-)
 from distinput.kernels.kernel import is_numba
-from distinput.names.lazy import later
-from distinput.ops.on_error import guarded
+from distinput.names.lazy import dataclass, later
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
 from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed, key_of
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
-from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
-from distinput.streaming.buffered import ThreadTrial, opened_ahead
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec, TensorSpec
 
 if TYPE_CHECKING:
+    from distinput.functions import workers
     from distinput.functions.vectorized import whole_block
     from distinput.functions.vectorized.whole_block import Vectorizer
+    from distinput.ops import on_error as failures
+    from distinput.run import processes
+    from distinput.run.processes import Workforce
+    from distinput.streaming import buffered
+    from distinput.streaming.buffered import ThreadTrial
 else:
-    # Whole blocks are for functions that are called often.
+    # Most functions are called here, and whole blocks are for those that are called often.
+    workers = later("distinput.functions.workers")
     whole_block = later("distinput.functions.vectorized.whole_block")
+    failures = later("distinput.ops.on_error")
+    processes = later("distinput.run.processes")
+    buffered = later("distinput.streaming.buffered")
 
 
 # ----------------------------------------------------------------------------
@@ -177,8 +173,8 @@ class WithGenerator:
         return WithGenerator, (by_name(self.function),)
 
     def __call__(self, key: Any, element: Any) -> Any:
-
-        rng = np.random.Generator(np.random.Philox(KeySeed(key)))  # type: ignore[arg-type]  # any ISeedSequence
+        generator, philox = _generators()
+        rng = generator(philox(KeySeed(key)))
         return self.function(*element, rng) if type(element) is tuple else self.function(element, rng)
 
 
@@ -203,7 +199,16 @@ def _check_takes_generator(function: Callable[..., Any]) -> None:
         )
 
 
-class KeySeed(ISpawnableSeedSequence):
+@functools.cache
+def _generators() -> tuple[Any, Any]:
+    """`Generator` and `Philox` of NumPy, for which `KeySeed` is a seed; they are not loaded with NumPy, and take long."""
+    from numpy.random.bit_generator import ISpawnableSeedSequence
+
+    ISpawnableSeedSequence.register(KeySeed)
+    return np.random.Generator, np.random.Philox
+
+
+class KeySeed:
     """What `Philox(key=...)` should be: that asks the operating system for a seed as well.
 
     Which takes twice as long as all else, and generators that are spawned would follow from that seed.
@@ -274,13 +279,13 @@ class MapCalls(OneForOne):
         """The maps, the first one first; all are called in the same way."""
 
     @cached_property
-    def workforce(self) -> Workforce | None:
+    def workforce(self) -> "Workforce | None":
         """The worker processes, if it has them."""
         first = self.maps[0]
         if not first.processes:
             return None
         calls = first.num_parallel_calls
-        return workforce_of(self._chain(), cores() if calls in (None, AUTOTUNE) else int(calls))
+        return workers.workforce_of(self._chain(), cores() if calls in (None, AUTOTUNE) else int(calls))
 
     @cached_property
     def verdict(self) -> "Vectorizer | None":
@@ -288,9 +293,9 @@ class MapCalls(OneForOne):
         return self._verdict()
 
     @cached_property
-    def found(self) -> ThreadTrial:
+    def found(self) -> "ThreadTrial":
         """What AUTOTUNE found out about threads, in all passes."""
-        return trial()
+        return workers.trial()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -374,9 +379,9 @@ class _Pass:
     stalls: Callable[[], bool] = lambda: False
 
     @property
-    def calling(self) -> Calling:
+    def calling(self) -> "workers.Calling":
         """The functions, and the pass."""
-        return Calling(self.chain, self.run, self.counter, self.note, self.stalls)
+        return workers.Calling(self.chain, self.run, self.counter, self.note, self.stalls)
 
     def made(self, state: State) -> Iterator[MadeBlock]:
         """Blocks of results from a state on, in the order of the elements."""
@@ -387,7 +392,7 @@ class _Pass:
         by_block = elsewhere or isinstance(chain, Compiled)
         below = below.by_block() if by_block else below
         if elsewhere or first.num_parallel_calls not in (None, 1):
-            upstream, stalls = opened_ahead(node.input, state["input"], below, self.counter)
+            upstream, stalls = buffered.opened_ahead(node.input, state["input"], below, self.counter)
             return replace(self, stalls=stalls).called(upstream, state)
         return self.called(node.input.open(state["input"], below), state)
 
@@ -395,11 +400,11 @@ class _Pass:
         """Blocks of results for the elements of a stream."""
         chain, first, workforce = self.chain, self.maps[0], self.node.workforce
         if workforce is not None:
-            return called_in_processes(upstream, state, workforce, self.calling)
+            return workers.called_in_processes(upstream, state, workforce, self.calling)
         if first.executor is not None:
             calls = first.num_parallel_calls
             most = None if calls in (None, AUTOTUNE) else int(calls)
-            return called_by_executor(upstream, state, first.executor, most, self.calling)
+            return workers.called_by_executor(upstream, state, first.executor, most, self.calling)
         if first.vectorize is False or isinstance(chain, Compiled):
             return self.singly(upstream, state)
         return self.by_block(chain, upstream, state)
@@ -422,9 +427,9 @@ class _Pass:
         if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
             return chain.stream(upstream, state, run, lambda error, element: self.note(error, 0, element_text(element)))
         if calls == AUTOTUNE and run.run_ahead is None:
-            return called_as_measured(upstream, state, cores(), self.calling, self.node.found)
+            return workers.called_as_measured(upstream, state, cores(), self.calling, self.node.found)
         if calls is not None and calls > 1:
-            return called_in_threads(upstream, state, int(calls), self.calling)
+            return workers.called_in_threads(upstream, state, int(calls), self.calling)
         return self.here(upstream, state)
 
     def here(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
@@ -581,13 +586,13 @@ class Map(MapCalls, Signed):
                 f"{self.num_parallel_calls}; leave one of them out"
             )
         if self.processes:
-            check_sendable("map", self.map_func)
+            processes.check_sendable("map", self.map_func)
         if self.executor is not None:
             if self.processes or self.synchronous:
                 raise InvalidArgumentError(
                     "map: executor goes neither with processes nor with synchronous; leave one out"
                 )
-            check_executor(self.executor)
+            workers.check_executor(self.executor)
 
     @cached_property
     def call(self) -> Callable[[Any], Any]:
@@ -600,7 +605,8 @@ class Map(MapCalls, Signed):
         return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
     def added(self) -> Node:
-        return self if self.raises else guarded(self, self.on_error)
+        told = self.on_error is not None or any(step.own_options is not None for step in walk(self))
+        return failures.guarded(self, self.on_error) if told and not self.raises else self
 
     @cached_property
     def spec(self) -> Spec:

@@ -2,7 +2,7 @@
 """`map_rows`: call a function on many elements at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Refills, calling
 from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
+from distinput.names.lazy import dataclass
 from distinput.ops.on_error import guarded
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions

@@ -4,7 +4,7 @@
 import json
 import os
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from distinput.errors import (
     StateError,
     UnavailableError,
 )
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements, kept_apart
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk

@@ -4,7 +4,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.source import stamp_of
+from distinput.names.lazy import dataclass
 from distinput.names.words import seconds_text
 from distinput.ops.filter import Filter, Where
 from distinput.ops.map import FusedMap

@@ -2,7 +2,6 @@
 """`pack`: sequences of many lengths put side by side into rows of one length."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_rows
 from distinput.kernels.spans import gather_spans
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run, element_text

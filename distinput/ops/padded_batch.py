@@ -2,7 +2,6 @@
 """`padded_batch`: consecutive elements padded to one shape and stacked."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
 from distinput.run.run import Run

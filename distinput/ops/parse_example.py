@@ -3,7 +3,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from distinput.formats.features import (
     plain_features,
 )
 from distinput.formats.sequence_example import SequenceExampleParser
+from distinput.names.lazy import dataclass
 from distinput.ops.map import Map
 from distinput.ops.on_error import guarded
 from distinput.plan.check import parallel_calls

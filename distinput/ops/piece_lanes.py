@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from distinput.columns.block import MOST_BYTES, Block, trace_text
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
+from distinput.names.lazy import dataclass
 from distinput.ops.pieces import PieceTask, Result, Told, WorkPiece
 from distinput.plan.code import PYTHON
 from distinput.plan.families import Fused

@@ -4,7 +4,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Never, final
 
@@ -27,6 +27,7 @@ from distinput.errors import DistinputError
 from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 from distinput.functions.workers import packed, sendable
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.slices import Slices
 from distinput.plan.node import Node

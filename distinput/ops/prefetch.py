@@ -2,7 +2,7 @@
 """`prefetch`: make the next elements while earlier ones are in use."""
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import inf
 from typing import ClassVar
@@ -11,6 +11,7 @@ from distinput.columns.block import Block
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import AUTOTUNE, integer, normalized
 from distinput.plan.families import Transparent
 from distinput.run.run import OpCounters, Run

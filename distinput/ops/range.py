@@ -2,7 +2,6 @@
 """`range`, `counter` and `random`: numbers in equal steps, and numbers at random."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer, normalized
 from distinput.plan.families import InMemory, Seeded, words_of
 from distinput.plan.node import INFINITE

@@ -6,7 +6,7 @@ import stat
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import chain
 from threading import Lock
@@ -26,6 +26,7 @@ from distinput.files.source import beginning_with, begun_within, stamp_of, stamp
 from distinput.formats.format import Format, PlacedBlocks, Portion, Position
 from distinput.formats.recognise import tell_format
 from distinput.kernels.kernel import renewed
+from distinput.names.lazy import dataclass
 from distinput.names.words import meant
 from distinput.ops.as_python import AsDecimal, AsRows, AsText
 from distinput.ops.slices import Slices

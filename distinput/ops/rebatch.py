@@ -2,7 +2,6 @@
 """`unbatch`: the rows of each batch as elements; `rebatch`: the same rows in batches of other sizes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from distinput.columns.rows import ChunkedBlock, RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
 from distinput.plan.fingerprint import is_count

@@ -2,7 +2,7 @@
 """`rejection_resample`: leave out elements at random, so that the classes of the others have a wanted distribution."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -16,6 +16,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim
 from distinput.functions.inference import infer
+from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
 from distinput.plan.families import Seeded, uniform_at

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`repeat`: the elements several times, or without end."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import State
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
 from distinput.plan.families import InMemory, SameElements

@@ -3,7 +3,7 @@
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from math import prod
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from distinput.errors import StateError
 from distinput.functions.chain import Refills
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
 from distinput.functions.inference import infer
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node

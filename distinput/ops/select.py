@@ -2,12 +2,13 @@
 """`select`: some of the components of dicts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from distinput.columns.column import Column
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.plan.families import Restructured
 from distinput.values.nest import Structure

@@ -2,7 +2,6 @@
 """`shard`: every n-th element, for one worker of n."""
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from distinput.columns.block import Block, Failure
@@ -10,6 +9,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements, own_draw

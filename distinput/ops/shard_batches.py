@@ -2,7 +2,6 @@
 """`shard_batches`, and policy DATA: the rows of every global batch that one worker reads."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -15,6 +14,7 @@ from distinput.columns.rows import RowQueue, Stream, passing_over
 from distinput.columns.sparse_rows import SparseRows, unfolded
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import first_dimension, row_counts
 from distinput.ops.shuffle import Shuffle

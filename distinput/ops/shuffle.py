@@ -8,7 +8,7 @@ they are read again from the input.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.kernels.random_orders import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, Seeded
 from distinput.plan.fingerprint import is_count, is_mark

@@ -2,7 +2,7 @@
 """`from_tensors` and `from_tensor_slices`: elements that are in memory, of one source or of several in turn."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +18,7 @@ from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import Digest, State, common_folder, texts_of, word_of
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.plan.families import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run

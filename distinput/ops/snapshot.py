@@ -5,7 +5,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeGuard
 
@@ -22,6 +22,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.paths import as_path, ask_each
 from distinput.files.source import size_of
 from distinput.formats.elements import Elements
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import FileNames, Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import take_functions

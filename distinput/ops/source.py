@@ -2,7 +2,7 @@
 """`from_source`: the items of an object that has a length and gives them by position."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from distinput.functions.workers import (
     work,
     workforce_of,
 )
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import watch_methods

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`split` and `kfold`: parts of a dataset, chosen by a seed and the positions of its elements alone."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -16,6 +15,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.ops.balanced_sample import BalancedSample
 from distinput.ops.first_come import FirstCome
 from distinput.ops.repeat import Repeat

@@ -2,7 +2,7 @@
 """`sql`: the rows of a query that is run in each pass."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from operator import lt, ne
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.sql_query import OpenQuery, SqlQuery, check_names, inferred_schema, record_batch_of
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer
 from distinput.plan.node import Node
 from distinput.run.run import Run

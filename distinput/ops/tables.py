@@ -2,7 +2,7 @@
 """`from_arrow`: the rows of a table in memory, or of a stream that is opened in each pass."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from distinput.columns.picked import put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State, evenly
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.plan.families import InMemory
 from distinput.plan.node import Node

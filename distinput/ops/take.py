@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`take` and `skip`: the first elements, and all but the first."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`unique`: every value once."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import ElementTypeError
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node
 from distinput.run.run import Run
 from distinput.values.leaves import STRING, is_ragged

@@ -3,7 +3,6 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
@@ -12,6 +11,7 @@ from distinput.columns.ragged import Datasets
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import Mark, State
+from distinput.names.lazy import dataclass
 from distinput.ops.slices import rows_node
 from distinput.plan.check import at_least
 from distinput.plan.families import Grouped

@@ -3,7 +3,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.column import Column, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
+from distinput.names.lazy import dataclass
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, Provenance
 from distinput.run.run import Run
 from distinput.values.nest import Structure

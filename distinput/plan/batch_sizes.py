@@ -3,12 +3,13 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from distinput.columns.column import Ints
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Rows of each element of a dataset of batches, as repeated patterns: a few numbers stand for billions of batches.

@@ -17,13 +17,13 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from distinput.errors import FailedPreconditionError
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.check import callable_argument, normalized
 from distinput.plan.code import CodeNames, with_inner

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.state import Digest, evenly
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import array_of
 
 # ----------------------------------------------------------------------------
@@ -179,7 +180,7 @@ _MODELS = ("named_parameters", "trainable_variables")
 _DATA_OF_PYTHON = ("Namespace", "SimpleNamespace", "Template", "UserString")
 """Classes of Python's library whose objects are what their attributes say."""
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = r" at 0x[0-9a-fA-F]+"
 
 
 def value_word(value: Any, function: Callable[[Any], str]) -> str:
@@ -343,7 +344,7 @@ def _immutable(value: Any) -> str | None:
 
 
 def _short(text: str) -> str:
-    return _ADDRESS.sub("", text) if len(text) <= 1000 else Digest(6).add(text).word
+    return re.sub(_ADDRESS, "", text) if len(text) <= 1000 else Digest(6).add(text).word
 
 
 # ----------------------------------------------------------------------------
@@ -554,7 +555,7 @@ class ArgumentReader:
                 self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CodeNames:
     """Names that a function uses, including those of the functions inside it.
 
@@ -661,10 +662,10 @@ def _shown(value: Any) -> str:
     kind: Any = type(value)
     if kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__:
         return type(value).__qualname__
-    return _ADDRESS.sub("", str(value))
+    return re.sub(_ADDRESS, "", str(value))
 
 
 def _array(value: Any) -> str:
     if value.dtype == object:
-        return Digest().add(_ADDRESS.sub("", str(value.tolist()))).word
+        return Digest().add(re.sub(_ADDRESS, "", str(value.tolist()))).word
     return Digest().array(value).word

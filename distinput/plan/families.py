@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import chain, count
 from threading import local
@@ -23,6 +23,7 @@ from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_s
 from distinput.columns.rows import RowQueue, Stream, stackable
 from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import integer, normalized
 from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words, walk

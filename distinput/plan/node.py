@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cached_property
 from operator import is_
@@ -23,7 +23,7 @@ from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run

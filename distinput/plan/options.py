@@ -4,7 +4,7 @@
 import enum
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import get_annotations
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin
@@ -13,6 +13,7 @@ import numpy as np
 
 from distinput.columns.block import fault_of
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.names.words import meant
 from distinput.plan.node import Node, walk
 

@@ -17,10 +17,11 @@ import types
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from distinput.columns.state import Digest
+from distinput.names.lazy import dataclass
 from distinput.plan.code import (
     CodeNames,
     attributes_changed_by_methods,

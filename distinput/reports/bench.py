@@ -2,7 +2,7 @@
 """How fast a dataset gives its elements, what it waits for, and what would change that."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.data.stats import MANY_CALLS, MANY_READS, SHORT, UNTRIED, WORTH_IT, Stats, of_users
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.names.words import bytes_text, seconds_text
 from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter

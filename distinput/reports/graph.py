@@ -2,9 +2,9 @@
 """The graph of a pipeline: its steps, what each hands to the next, and its picture in Mermaid's language."""
 
 import string
-from dataclasses import dataclass
 
 from distinput.data.iterator import DatasetLike
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, given, walk
 from distinput.plan.text import bounds_text, spec_text_of
 from distinput.rewrite.rules import Running

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far rows travel in a shuffle, beside a shuffle that gives every order with the same chance."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from distinput.columns.column import Ints
 from distinput.errors import DistinputError
 from distinput.lineage.numbered import numbered
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.plan.node import Node, walk
 from distinput.run.run import Run

@@ -2,7 +2,7 @@
 """How fast a job of many workers would be, and what would limit it: computed from its plan and from costs measured here."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from json import dumps
 from time import perf_counter, process_time, sleep
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.range_requests import PIECE_BYTES
+from distinput.names.lazy import dataclass
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.shard_batches import OwnRows

@@ -3,9 +3,9 @@
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import count
 
+from distinput.names.lazy import dataclass
 from distinput.reports.graph import Graph, GraphStep
 from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
 

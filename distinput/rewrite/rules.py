@@ -7,14 +7,14 @@ better node, or None where it does not apply. Rules change how a pipeline runs, 
 
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, TypeGuard
 
 from distinput import ops
 from distinput.columns.state import Digest
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.families import Batching, placed
 from distinput.plan.node import Node, Origin, walk

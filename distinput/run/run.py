@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from contextvars import Context
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice, starmap
 from threading import get_ident
@@ -20,6 +19,7 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.kernels.kernel import Flag
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing, Pool, Threads
 from distinput.url_secrets import scrub, without_secrets
 from distinput.values.leaves import is_ragged

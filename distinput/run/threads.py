@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -18,6 +17,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from distinput.errors import CancelledError, FailedPreconditionError
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
@@ -475,7 +475,7 @@ def limit_words(cgroup: str | os.PathLike[str], name: str) -> list[str]:
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoaderWorker:
     """A process that a DataLoader reads in.
 

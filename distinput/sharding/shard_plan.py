@@ -3,10 +3,11 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from typing import Any, overload
 
+from distinput.names.lazy import dataclass
 from distinput.names.words import html
 from distinput.url_secrets import without_secrets
 

@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Any
 from weakref import ref as weakref
@@ -14,6 +14,7 @@ from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.kernels.kernel import Flag
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import in_lane

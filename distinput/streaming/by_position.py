@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reaching elements by their positions: `dataset[3]`, its keys, and what other libraries call random access."""
 
-from dataclasses import dataclass
 from operator import index
 from typing import Any, ClassVar, SupportsIndex
 
@@ -10,6 +9,7 @@ import numpy as np
 from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import Ints
 from distinput.columns.state import State
+from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import placed

@@ -2,7 +2,6 @@
 """Padding: how elements of different lengths become the rows of a batch, some of them only when it is handed out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, final
 
@@ -14,6 +13,7 @@ from distinput.columns.ragged import Arrays, Objects, Ragged
 from distinput.columns.regroup import column_of, concat_columns, split, stack
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.spans import pad_spans
+from distinput.names.lazy import dataclass
 from distinput.plan.node import Node
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, as_leaf, dtype_name, dtype_of, shape_of, zero

@@ -2,12 +2,12 @@
 """The suite for an op, a source or a whole pipeline: every law of datasets, one after the other."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.mirrored import MirroredStrategy
+from distinput.names.lazy import dataclass
 from distinput.plan.node import INFINITE
 from distinput.testing.elements import hold
 from distinput.testing.laws import (

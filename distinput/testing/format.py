@@ -6,7 +6,6 @@ import json
 import pickle
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import as_paths
 from distinput.formats.format import Format, Fragment, Position
+from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.testing.dataset import check_dataset

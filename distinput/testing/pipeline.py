@@ -2,7 +2,6 @@
 """Random pipelines, from ingredients: what one is, the arguments of ops, and the functions that ops are given."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
+from distinput.names.lazy import dataclass
 from distinput.plan.families import drawn_seeds, with_drawn_seeds
 from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy, Options

@@ -5,7 +5,6 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Self
@@ -22,6 +21,7 @@ from distinput.files.manifest import load_manifest, save_manifest
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.sql_query import SqlQuery
 from distinput.formats.tfrecord import TFRecordWriter as RecordWriter
+from distinput.names.lazy import dataclass
 from distinput.ops.range import Random
 from distinput.ops.reader import FileNames
 from distinput.ops.slices import slices_of

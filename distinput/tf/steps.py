@@ -2,7 +2,6 @@
 """Functions for `apply`: steps of `tf.data.experimental`, some under the older names of methods of `Dataset`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.features import Feature
+from distinput.names.lazy import dataclass
 from distinput.ops.batch import RaggedBatch, SparseBatch
 from distinput.ops.group_by_reducer import GroupByReducer
 from distinput.ops.identity import AssertCardinality

@@ -2,7 +2,6 @@
 """`Topology`: where the devices of each task are in the mesh of chips."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What a TPU has besides its cores.

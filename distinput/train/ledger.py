@@ -4,7 +4,6 @@
 import heapq
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from glob import escape, glob
 from typing import Any
 
@@ -16,6 +15,7 @@ from distinput.distribute.input.located import Located, Records
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
 from distinput.lineage.history import History, LedgerFile, LedgerView, Losses, beginning, entries_of, places
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, integer
 from distinput.run.threads import Closing
 from distinput.url_secrets import without_secrets

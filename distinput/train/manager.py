@@ -7,13 +7,14 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from distinput.errors import DataLossError, DistinputError, FailedPreconditionError, InputWarning, NotFoundError
 from distinput.files.folder import join_path, leads_out, names_in, open_inside, plain_name, remove_file, split_path
 from distinput.files.sink import Sink
 from distinput.files.source import stamp_of
+from distinput.names.lazy import dataclass
 from distinput.plan.check import integer
 from distinput.train.checkpoint_file import SUFFIX, CheckpointFile, file_of
 from distinput.train.coding import checked_entries, decoded

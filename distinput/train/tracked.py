@@ -5,7 +5,7 @@ import dataclasses
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import partial
 from itertools import count
@@ -17,6 +17,7 @@ from distinput.data import Dataset
 from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.errors import InputWarning, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.train.coding import Kind, kind_of
 
 # ----------------------------------------------------------------------------

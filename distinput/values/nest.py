@@ -9,10 +9,12 @@ because they run per element.
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
+
+from distinput.names.lazy import dataclass
 
 Nest = Any
 Leaf = Any

@@ -3,13 +3,13 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.values.leaves import (
     STRING,
     TensorShape,

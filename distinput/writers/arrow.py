@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow IPC files: a column for each component, for any reader of Arrow."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.arrow.record_batches import Text, arrow_schema, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import WRITTEN_ALONE, Sink
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec

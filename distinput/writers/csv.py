@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """CSV files, with a line of names at the beginning of each."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.arrow.record_batches import nulls_of, record_batch
@@ -9,7 +8,7 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import Compression, as_compression
 from distinput.files.sink import Sink
-from distinput.names.lazy import library
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING
 from distinput.values.nest import component

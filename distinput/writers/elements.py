@@ -2,7 +2,6 @@
 """Elements of any spec, exactly as they are, in Arrow IPC files; see `formats.elements`."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.arrow.record_batches import arrow_schema, record_batch
@@ -10,6 +9,7 @@ from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.formats.elements import stored, stored_block
+from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json

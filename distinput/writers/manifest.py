@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.formats import FORMATS, format_named
 from distinput.kernels.checksums import crc32
+from distinput.names.lazy import dataclass
 from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member

@@ -4,7 +4,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from distinput.columns.block import MOST_ROWS, Block, balanced_slice, concat_blo
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.functions.chain import calling
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
 from distinput.run.run import note_element
 from distinput.values.spec import Spec

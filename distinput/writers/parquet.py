@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parquet files, with a checksum for every page."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.arrow.record_batches import Text, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec
 from distinput.writers.arrow import as_text, check_table, target

@@ -9,7 +9,6 @@ import time
 import uuid
 import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError
@@ -17,6 +16,7 @@ from distinput.files.folder import join_path, make_folder, open_inside, remove_f
 from distinput.files.paths import UNFINISHED, FileLock, local_path
 from distinput.files.sink import Sink
 from distinput.formats.indexed import ENDING
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, integer, normalized
 from distinput.writers.manifest import Journal, WrittenFile, WrittenFiles, with_beside
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron's indexed datasets: tokens, and beside them an index of sequences, each of which is a document."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from distinput.columns.column import Ints
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.formats.megatron import DTYPES, as_tokens, index_bytes
+from distinput.names.lazy import dataclass
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.writer import ShardFile, Writer
 

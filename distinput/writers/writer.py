@@ -2,13 +2,13 @@
 """The interface of a writer: which elements it takes, and how it turns blocks of them into the bytes of a file."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import CODECS, Compression, as_compression
 from distinput.files.sink import Sink
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure, component
 from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec

@@ -63,6 +63,47 @@ UNUSED = (
     "zlib",
 )
 
+# What `map` calls elsewhere, draws or leaves out with, and what workers compare.
+UNUSED_BY_MAP = (
+    "concurrent.futures",
+    "distinput.functions.workers",
+    "distinput.ops.on_error",
+    "distinput.run.processes",
+    "hashlib",
+    "json",
+    "logging",
+    "numpy.random",
+    "socket",
+)
+
+FUNCTION_BATCH = """
+import sys
+import numpy
+import distinput as di
+next(iter(di.data.Dataset.from_tensor_slices([1, 2, 3]).map(lambda x: x + 1).batch(2)))
+print(*sys.modules)
+"""
+
+STRATEGY_BATCH = """
+import sys
+import numpy
+import distinput as di
+strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+step = next(iter(strategy.experimental_distribute_dataset(di.data.Dataset.range(10).batch(4))))
+strategy.reduce("SUM", strategy.run(lambda batch: batch, args=(step,)), axis=0)
+print(*sys.modules)
+"""
+UNUSED_BY_STRATEGY = (
+    "concurrent.futures",
+    "fractions",
+    "hashlib",
+    "logging",
+    "numpy.random",
+    "numpy.typing",
+    "socket",
+    "sysconfig",
+)
+
 MOST_MODULES = 82
 """Modules, of ours and of others, that a first batch may load after NumPy; each costs about 0.2 ms, with its classes."""
 USED = ("batch", "slices")
@@ -149,6 +190,13 @@ def test_a_first_batch_loads_the_ops_it_is_made_of(loaded: Loaded) -> None:
 def test_a_first_batch_loads_few_modules(loaded: Loaded) -> None:
     found = sorted(set(loaded["batch"]) - set(loaded["numpy"]))
     assert len(found) <= MOST_MODULES, found
+
+
+@pytest.mark.parametrize("program, unused", [(FUNCTION_BATCH, UNUSED_BY_MAP), (STRATEGY_BATCH, UNUSED_BY_STRATEGY)])
+def test_a_first_batch_of_a_job_leaves_them_alone(program: str, unused: tuple[str, ...]) -> None:
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
+    modules = run.stdout.split()
+    assert [name for name in unused if _below(name, modules)] == []
 
 
 def test_rules_are_loaded_with_the_ops_they_are_about() -> None:

@@ -8,7 +8,6 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from math import ceil
 from pathlib import Path
@@ -35,6 +34,7 @@ from distinput.cli.demo.program import (
 )
 from distinput.data.progress import ProgressBar
 from distinput.kernels.kernel import KERNELS
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The report that the demo prints: headings, facts and checks, for a terminal of 100 columns.

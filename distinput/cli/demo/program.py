@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import distinput as di
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The UCI hand-written digits, shipped with the package; digits/README.md says where they come from.

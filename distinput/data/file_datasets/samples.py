@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from distinput.files.paths import as_paths, local_path
 from distinput.files.source import naming, open_binary
 from distinput.formats import format_named
 from distinput.formats.tar import COMPLETE, KEY, URL, as_members
+from distinput.names.lazy import dataclass
 from distinput.ops.slices import from_tensor_slices
 from distinput.plan.check import AUTOTUNE
 from distinput.plan.options import SkipErrors

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of an engine, on which `Collectives` is built: operations on bytes; arrays and records of calls as bytes."""
 
-import hashlib
 import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import dtype_code
 
 # ----------------------------------------------------------------------------
@@ -30,8 +28,8 @@ from distinput.values.leaves import dtype_code
 # ----------------------------------------------------------------------------
 
 
-Array: TypeAlias = npt.NDArray[Any]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class ChannelLost(Exception):
@@ -305,7 +303,7 @@ RECORD = _HEAD.size + _SAME + ABOUT + INLINE
 """The size of a record in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Purpose:
     """The purpose of a call, for callers that know more than the call itself shows.
 
@@ -318,7 +316,7 @@ class Purpose:
     given: Callable[[], str] = str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallRecord:
     """The call that one worker is about to make.
 
@@ -382,7 +380,9 @@ def _fit(text: bytes, room: int) -> bytes:
     """The text, or its beginning and a digest of all of it, so that different texts stay different."""
     if len(text) <= room:
         return text
-    digest = hashlib.blake2b(text, digest_size=8).hexdigest().encode()
+    from hashlib import blake2b  # loads OpenSSL
+
+    digest = blake2b(text, digest_size=8).hexdigest().encode()
     return text[: room - len(digest) - 3] + b".. " + digest
 
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Literal, NoReturn
@@ -28,6 +27,7 @@ from distinput.errors import (
     PeerLost,
     Poisoned,
 )
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The workers of a job and whether they are still alive; shared by all groups with a common origin.

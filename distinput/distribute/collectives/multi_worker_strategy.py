@@ -2,7 +2,6 @@
 """Replicas in several processes, with equal copies of every variable, and reductions over all of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from math import prod
@@ -39,6 +38,7 @@ from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices import chosen_devices
 from distinput.distribute.engines import engine_runs, find_engine, open_collectives
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import dtype_code
 
 # ----------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from distinput.distribute.coordinator.servers import server_lost
 from distinput.distribute.coordinator.worker_seat import CallOutcome, WorkerSeat
 from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
+from distinput.names.lazy import dataclass
 from distinput.values.nest import map_leaves
 
 # ----------------------------------------------------------------------------

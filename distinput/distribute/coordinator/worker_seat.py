@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from distinput.columns.state import State
@@ -15,6 +14,7 @@ from distinput.distribute.core.contexts import Mode
 from distinput.distribute.seats.packing import AsIs
 from distinput.distribute.seats.seats import Packing, SeatLost
 from distinput.errors import OutOfRangeError, StateError
+from distinput.names.lazy import dataclass
 from distinput.values.nest import flatten, map_leaves
 
 # ----------------------------------------------------------------------------

@@ -3,9 +3,7 @@
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from fractions import Fraction
 from math import inf, nextafter, prod
 from operator import itemgetter
 from typing import Any, ClassVar, Protocol
@@ -13,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What arithmetic on the values of replicas needs of an array library, and NumPy's answer.
@@ -101,7 +100,7 @@ class ArrayOps(Protocol):
         """The values as a NumPy array."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NumpyArrays:
     """NumPy's arrays. Most answers are NumPy's own functions, so that asking for them costs nothing."""
 
@@ -354,6 +353,8 @@ def rounded(total: Bands, divisor: int, dtype: np.dtype[Any]) -> Any:
 
 def _value(digits: list[int], first: int, divisor: int, narrow: bool) -> float:
     """The number, rounded once; if it is rounded again to fewer digits, so that this gives what rounding once would."""
+    from fractions import Fraction  # for sums of floats between workers alone
+
     number = sum(digit << (BITS * i) for i, digit in enumerate(digits))
     shift = BITS * first
     exact = Fraction(number << shift, divisor) if shift >= 0 else Fraction(number, divisor << -shift)

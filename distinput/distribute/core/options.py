@@ -2,9 +2,10 @@
 """Options of strategies, of distributed datasets and of `run`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from distinput.names.lazy import dataclass
 
 # ---- Options of distributed datasets and of `run`
 

@@ -3,17 +3,15 @@
 
 import os
 import sys
-import sysconfig
 from _thread import allocate_lock
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
+from functools import cache, lru_cache
 from threading import Condition
 from types import FrameType
 from typing import Any
 
 from distinput.errors import AbortedError, Mismatch
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Call sites in the user's program, by which workers notice that they make different calls that look alike.
@@ -31,7 +29,6 @@ _MAX_PATHS = 65536  # so many paths through a program are remembered
 _MIX, _WORD = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +93,22 @@ def _kind(file: str, frame: FrameType) -> str:
     inside = os.path.abspath(file)
     if inside.startswith(_PACKAGE + os.sep):
         return _USER if inside.startswith(os.path.join(_PACKAGE, "testing") + os.sep) else _OURS
-    library = any(inside.startswith(folder + os.sep) for folder in _LIBRARIES if folder)
+    library = any(inside.startswith(folder + os.sep) for folder in _libraries() if folder)
     return _LIBRARY if library and "-packages" + os.sep not in inside else _USER
+
+
+@cache
+def _libraries() -> set[str]:
+    """Where Python's own modules are."""
+    import sysconfig  # takes as long as the rest of a strategy
+
+    return {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
 
 
 @lru_cache(maxsize=16384)
 def _number(place: tuple[str, str, int]) -> int:
+    from hashlib import blake2b  # loads OpenSSL
+
     file, name, line = place
     text = f"{os.path.basename(file)}\0{name}\0{line}".encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little") or 1

@@ -2,12 +2,11 @@
 """The replicas of a strategy: which of them run in this process, how to reach them, and what is given to them from above."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Protocol, Self
 
 from distinput.distribute.devices import Devices
-from distinput.names.lazy import placed
+from distinput.names.lazy import dataclass, placed
 
 # ----------------------------------------------------------------------------
 # What is given to a strategy and stands above it: input, lineage, variables, names of TensorFlow. Loaded at the first use.
@@ -62,7 +61,7 @@ def missing(owner: Any, name: str) -> Any:
 # ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallDescription:
     """Describes a call between workers; `text` and `name` must be the same on every worker.
 

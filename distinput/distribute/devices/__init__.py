@@ -162,7 +162,7 @@ def default_labels(name: str) -> Sequence[str]:
 
 # ---- TensorFlow's names of devices, and device objects of JAX and PyTorch, brought to a short form
 
-_NAME = re.compile(r"(?:.*/)?(?:device:)?([A-Za-z_]+)(?::(\d+))?$")
+_NAME = r"(?:.*/)?(?:device:)?([A-Za-z_]+)(?::(\d+))?$"
 
 
 def device_name(name: Any) -> str:
@@ -183,7 +183,7 @@ def device_name(name: Any) -> str:
     owner = framework_of(name)
     if owner is not None:
         return _jax_name(name) if owner == "jax" else _torch_name(name)
-    found = _NAME.match(name) if isinstance(name, str) else None
+    found = re.match(_NAME, name) if isinstance(name, str) else None
     if found is None:
         raise ValueError(f"not the name of a device: {name!r}; write for example 'CPU:0'")
     return f"{found[1].upper()}:{int(found[2] or 0)}"

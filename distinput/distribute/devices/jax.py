@@ -13,7 +13,6 @@ several times as long as copying it into one of our buffers first. So that is do
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from distinput.distribute.devices.threads import FrameworkDevices
 from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import FEWEST_BYTES, aligned, copy_of
 
 try:

@@ -8,7 +8,6 @@ overwritten. Tensors can always be written to, so arrays that are read-only, bec
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.devices.threads import FrameworkDevices
 from distinput.errors import EngineMissing
+from distinput.names.lazy import dataclass
 
 try:
     import torch

@@ -8,13 +8,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
+from distinput.names.lazy import dataclass
 from distinput.plan.families import fresh_seed
 from distinput.plan.node import INFINITE, Node, describe
 from distinput.sharding.own_rows import batch_size_of
@@ -406,7 +406,7 @@ def _compare(
     return seed, hints
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Beginning:
     """The place from which a worker takes steps.
 

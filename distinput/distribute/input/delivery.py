@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any, final
@@ -16,6 +15,7 @@ from distinput.distribute.core.values import PartialPerReplica, PerReplica, mark
 from distinput.distribute.input.dealing import END, StepPadding, per_replica_spec
 from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Ending
 from distinput.values.spec import LeafSpec, TensorSpec
 

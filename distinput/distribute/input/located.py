@@ -2,12 +2,12 @@
 """`Located`: the file and the record of every row of a step; `Seen`: where a record is seen; `Records`: known ones."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from distinput.columns.column import Ints
+from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 
 # ---- `Records`: known records of a file, such as bad ones

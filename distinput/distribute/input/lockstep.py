@@ -4,12 +4,12 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distinput.columns.state import State
 from distinput.distribute.collectives.channel import packed, unpacked
 from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
+from distinput.names.lazy import dataclass
 
 if TYPE_CHECKING:
     from distinput.distribute.collectives.agreements import Agreement

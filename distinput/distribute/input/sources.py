@@ -2,7 +2,7 @@
 """Sources of steps: what they have in common, and the three: batches that are cut, elements dealt, pieces read alone."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeAlias, final
@@ -25,6 +25,7 @@ from distinput.distribute.input.dealing import (
 )
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.errors import StateError
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN, Node

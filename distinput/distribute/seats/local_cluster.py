@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any, Never
 
@@ -25,6 +25,7 @@ from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import check_installed, chief_address, start_scheduler
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
 
 # ----------------------------------------------------------------------------

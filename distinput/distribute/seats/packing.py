@@ -10,7 +10,6 @@ import sysconfig
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import EngineMissing
+from distinput.names.lazy import dataclass
 from distinput.run.segments import Packed, pickler
 
 __all__ = ["AsIs", "Packed", "Pickled", "is_installed", "same_modules", "sources"]

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from distinput.columns.block import trace_text
@@ -32,6 +31,7 @@ from distinput.distribute.seats.links import (
 from distinput.distribute.seats.packing import Pickled, same_modules
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import UnavailableError, UnknownError
+from distinput.names.lazy import dataclass
 from distinput.run.segments import dumps
 from distinput.run.threads import mapped
 

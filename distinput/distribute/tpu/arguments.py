@@ -2,7 +2,6 @@
 """The arguments of a run as a compiled program takes them, and the copies of variables on JAX devices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from threading import RLock
 from types import CodeType, FunctionType, MethodType
@@ -19,6 +18,7 @@ from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh, as_device_a
 from distinput.distribute.variables.store import UPDATES, refuse_pickling
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure
 
 # ----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Event, Lock
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices.jax import JaxDevices, can_hold
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.buffers import aligned, copy_of, empty
 
 # ----------------------------------------------------------------------------

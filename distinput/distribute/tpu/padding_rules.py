@@ -6,11 +6,12 @@ rule takes what is known of the operands and says what is known of the results; 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax.extend.core
 import numpy as np
+
+from distinput.names.lazy import dataclass
 
 # ---- A traced program as one list of steps, without functions inside of it
 

@@ -3,7 +3,6 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +18,7 @@ from distinput.distribute.tpu.arguments import RunArguments, Shared, Split, is_a
 from distinput.distribute.tpu.compiled_context import CompiledReplicaContext, VariableTrace
 from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, ReplicaMesh, as_device_array, in_turn
 from distinput.distribute.variables.kinds import ResourceVariable
+from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure
 
 _CALLBACKS = frozenset({"io_callback", "pure_callback", "debug_callback", "infeed", "outfeed"})

@@ -13,7 +13,6 @@ data, so a product with a zero is taken to be zero: it is not only where the dat
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from distinput.distribute.tpu.padding_rules import (
     rows_axis,
 )
 from distinput.distribute.tpu.program import Traced, has_callbacks, trace_function
+from distinput.names.lazy import dataclass
 
 
 @dataclass(frozen=True)

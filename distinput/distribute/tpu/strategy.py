@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +16,7 @@ from distinput.distribute.core.values import replica_leaves
 from distinput.distribute.variables.policy import VariablePolicy
 from distinput.distribute.variables.store import Store
 from distinput.errors import EngineMissing
+from distinput.names.lazy import dataclass
 from distinput.tpu.topology import HardwareFeature, HardwareFeatures
 
 # ---- How the runs of a strategy that compiles were carried out

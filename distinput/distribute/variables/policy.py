@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the copies of a variable are kept in step, and how what users give becomes an array of its dtype."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_name
 
 # ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 """`interop.jax.batches`: the batches of a dataset as global arrays, put on the devices ahead of time."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
@@ -26,6 +25,7 @@ from distinput.distribute.input.distribution import check_dataset, pieces_of_bat
 from distinput.distribute.input.located import Ranges
 from distinput.distribute.input.sources import Steps, StepSource
 from distinput.distribute.tpu.mesh import DeviceValues, as_device_array
+from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty

@@ -2,13 +2,13 @@
 """`MeshPlace`: what a rank of a mesh of devices gets: its rows of every batch, and its part of every sequence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.values.leaves import STRING
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec

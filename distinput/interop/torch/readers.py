@@ -4,7 +4,6 @@
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -13,6 +12,7 @@ import torch.distributed
 
 from distinput.cluster.resolve import resolve
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least
 from distinput.run.threads import LoaderWorker
 

@@ -6,7 +6,6 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +18,7 @@ from distinput.formats.format import END, Format, Fragment, Fragments
 from distinput.formats.tfrecord import TFRecords
 from distinput.functions.dataset_functions import node_of
 from distinput.kernels.dealing import deal_by_size
+from distinput.names.lazy import dataclass
 from distinput.ops.flat_map import FlatMap
 from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
 from distinput.ops.interleave import Interleave

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from distinput.distribute.collectives.channel import OPS, fold
 from distinput.distribute.engines import Collectives, CollectiveTimeout, Mismatch, PeerLost, Poisoned
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # The arrays that workers contribute to the checks, and how results are compared.

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from distinput.distribute.engines import (
     Poisoned,
     open_collectives,
 )
+from distinput.names.lazy import dataclass
 from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
 
 # ----------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
+
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # Which records are in a batch, and what a batch looks like, whatever library made it.

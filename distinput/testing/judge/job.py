@@ -3,8 +3,10 @@
 
 import inspect
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
+
+from distinput.names.lazy import dataclass
 
 WORDS = ("records", "rank", "ranks", "batch", "global_batch", "seed", "epoch", "workers")
 """What a function that makes loaders may ask for, by the names of its parameters."""

@@ -7,10 +7,10 @@ import os
 import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from distinput.names.lazy import dataclass
 from distinput.testing.judge.delivery import Ids, RankPass, RankStep, UnknownBatch, look_of
 from distinput.testing.judge.job import Job, Maker
 

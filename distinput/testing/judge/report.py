@@ -4,11 +4,13 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from html import escape
 from types import MappingProxyType
 from typing import Any
+
+from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
 # What a law says about a loader.

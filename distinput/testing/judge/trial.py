@@ -3,9 +3,10 @@
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 
+from distinput.names.lazy import dataclass
 from distinput.testing.judge.delivery import Ids, JobPasses
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.play import Play, PlayTask, Saved, Walk, events, folded

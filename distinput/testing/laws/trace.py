@@ -2,13 +2,14 @@
 """A pass as the laws look at it: its elements, the states between them, and how it ended."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator
+from distinput.names.lazy import dataclass
 from distinput.plan.node import INFINITE, Node
 from distinput.rewrite import Running
 from distinput.run.run import Run

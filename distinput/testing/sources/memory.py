@@ -2,13 +2,13 @@
 """Sources that read no file: numbers, arrays, generators, and objects that give items by position."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
+from distinput.names.lazy import dataclass
 from distinput.ops.generator import Generator
 from distinput.ops.range import Counter, Random, Range
 from distinput.ops.slices import Slices

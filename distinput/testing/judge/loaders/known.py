@@ -2,11 +2,12 @@
 """Known loaders, and what is told of them, each as a job and a law: to be found again, or to be seen mended."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from distinput.names.lazy import dataclass
 from distinput.testing.judge.judging import judge
 from distinput.testing.judge.loaders.records import files
 from distinput.testing.judge.report import JudgeReport, Ruling

@@ -9,10 +9,11 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise, starmap
 from pathlib import Path
+
+from distinput.names.lazy import dataclass
 
 _VARIABLE = "DISTINPUT_JUDGE_FILES"
 _SHARES = (41, 7, 23, 2, 30)
