@@ -21,7 +21,7 @@ from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import as_path, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import room_for, stamp_of
+from distinput.files.source import room_for, stamp_of, stamped
 from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_reached, cut_rows
 from distinput.formats.parquet_file import (
     Compact,
@@ -225,9 +225,10 @@ class Parquet(TableFormat):
         path = next(iter(paths), None) if self.tells else None
         if path is None:
             return self
-        schema = schema_of(path)
-        check_columns(path, schema, self._columns)
-        found = null_paths_of(path, self._columns, structs=self.tells == "in place")
+        with stamped(path, stamp_of(path)):
+            schema = schema_of(path)
+            check_columns(path, schema, self._columns)
+            found = null_paths_of(path, self._columns, structs=self.tells == "in place")
         told = told_nulls(schema, self._columns, found, self.tells, self.nulls)
         return self if told is None else ConformingParquet(told[1], self.batch_rows, self.nulls, conforming=told[0])
 

@@ -146,6 +146,6 @@ def test_versions_that_were_listed_as_a_hash_of_the_url_are_taken(monkeypatch: p
     table = FileTable(Strings.of([b"https://h/a"]), np.array([1]), None, Strings.of([b"abc"]))
     monkeypatch.setattr(module, "version_of", lambda _: "abc 1 tag")
     table.check(0)
-    monkeypatch.setattr(module, "version_of", lambda _: "abd 1 tag")
+    monkeypatch.setattr(module, "version_of", lambda _: "xyz 1 tag")
     with pytest.raises(DataLossError, match="has changed since the manifest was written"):
         table.check(0)
