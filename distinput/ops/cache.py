@@ -37,7 +37,8 @@ class CachedPass(PassStore):
         self.block: Block | None = None
         self.complete = False
         self.lacks = False
-        """Whether elements are missing, since they failed: only a pass that goes on without them is served then."""
+        """Whether elements are missing, since they failed: only a pass that drops the errors, or has met them, is served then."""
+        self.met: object = None  # by what all streams of the iteration share that met those errors
         # A pass that ended with an error: its epoch, and its elements.
         self.begun: tuple[int, list[Block]] | None = None
         self.holes = False  # an element fails, so that not all can be kept
@@ -62,24 +63,26 @@ class CachedPass(PassStore):
             if self.epoch is None:
                 self.epoch = epoch
 
-    def serves(self, epoch: int, dropping: bool) -> bool:
-        """Whether what is kept is what a pass gives, which drops errors or does not."""
-        return self.complete and self.epoch == epoch and (dropping or not self.lacks)
+    def serves(self, epoch: int, run: Run) -> bool:
+        """Whether what is kept is what a pass of a run gives."""
+        return self.complete and self.epoch == epoch and (run.dropping or not self.lacks or self.met is run.cancelled)
 
-    def keep(self, blocks: list[Block] | None, epoch: int, lacks: bool = False) -> None:
+    def keep(self, blocks: list[Block] | None, epoch: int, lacks: bool = False, run: Run | None = None) -> None:
         """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process.
 
         Args:
           blocks: the elements.
           epoch: of the pass.
           lacks: whether there would be more, had none failed.
+          run: the one that made them.
         """
         self.begin(epoch)
         with self.lock:
-            better = not self.complete or (self.lacks and not lacks)
+            better = not self.complete or self.lacks
             if blocks is not None and better and epoch == self.epoch:
                 self.block = frozen(concat_blocks(blocks)) if blocks else None
                 self.complete, self.lacks = True, lacks
+                self.met = None if run is None or run.dropping else run.cancelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +186,7 @@ class Cache(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         store, row, epoch = self.store, state["row"], state["epoch"]
-        if store.serves(epoch, run.dropping):
+        if store.serves(epoch, run):
             yield from self._served(row)
             return
         store.begin(epoch)
@@ -212,7 +215,7 @@ class Cache(SameElements):
             if blocks is not None:
                 store.begun = epoch, blocks
             raise
-        store.keep(blocks, epoch, lacks)
+        store.keep(blocks, epoch, lacks, run)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block
