@@ -312,7 +312,12 @@ def stamp_of(path: str) -> str:
         if HINTS.stamp is not None and HINTS.stamp[0] == path:
             return HINTS.stamp[1]
         with naming(path):
-            return str(asked(path, _stamp_in))
+            stamp, facts = asked(path, _stamp_in)
+        if facts is not None:
+            if len(_FACTS) >= _MOST_FACTS:
+                _FACTS.clear()
+            _FACTS[path] = stamp, facts
+        return stamp
     try:
         status = os.stat(local)
     except OSError:
@@ -322,12 +327,23 @@ def stamp_of(path: str) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
-def _stamp_in(system: Any, name: str) -> str:
+def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
     known = str(system.ukey(name))
     if not is_web(system):
-        return known
+        return known, None
     facts = facts_of(system, name)  # fsspec's is a hash of the URL
-    return f"{known} {facts.size} {facts.etag.removeprefix('W/') or facts.written}"
+    return f"{known} {facts.size} {facts.etag.removeprefix('W/') or facts.written}", facts
+
+
+_MOST_FACTS = 4096
+_FACTS: dict[str, tuple[str, FileMetadata]] = {}
+"""What web servers said of files when they were asked for stamps: no other request is needed to open that version."""
+
+
+def facts_at(path: str, stamp: str | None) -> FileMetadata:
+    """What is said of a remote file of this stamp; it is asked for where its stamp does not tell."""
+    known = _FACTS.get(path)
+    return known[1] if known is not None and known[0] == stamp else asked(path, facts_of)
 
 
 def check_unchanged(path: str, stamp: str) -> None:
@@ -408,7 +424,7 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
     if local_path(path) is not None or path.startswith("memory://"):  # its bytes are shared
         return None
     with naming(path):
-        facts = asked(path, facts_of)
+        facts = facts_at(path, HINTS.stamp[1] if HINTS.stamp is not None and HINTS.stamp[0] == path else None)
         if facts.size == 0:  # which stores of objects say of folders, too
             asked(path, partial(_check_file, path))
         return None if facts.size is None else kind(path, facts.size, facts)

@@ -11,9 +11,20 @@ from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
-from distinput.files.range_requests import FileMetadata, asked, facts_of
+from distinput.files.range_requests import FileMetadata
 from distinput.files.remote import RemoteFile
-from distinput.files.source import HINTS, ending, naming, open_binary, read_range, room_for, size_of, stamp_of, within
+from distinput.files.source import (
+    HINTS,
+    ending,
+    facts_at,
+    naming,
+    open_binary,
+    read_range,
+    room_for,
+    size_of,
+    stamp_of,
+    within,
+)
 from distinput.formats.tables import LruCache, naming_damage
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import library
@@ -290,15 +301,15 @@ def _footer_of(path: str, stamp: str) -> Footer:
     with _READING[hash(key) % len(_READING)]:
         found = _FOOTERS.get(key)
         if found is None:
-            found = _read_footer(path)
+            found = _read_footer(path, stamp)
             _FOOTERS.put(key, found, 4096 + _FOOTER_COST * len(found.content))
         return found
 
 
-def _read_footer(path: str) -> Footer:
+def _read_footer(path: str, stamp: str) -> Footer:
     from pyarrow.parquet import read_metadata
 
-    size, facts, tail = _end(path)
+    size, facts, tail = _end(path, stamp)
     whole = int.from_bytes(tail[-8:-4], "little") + 8
     if len(tail) < whole <= size:
         tail = read_range(path, size - whole, size - len(tail), facts) + tail
@@ -313,19 +324,19 @@ def _read_footer(path: str) -> Footer:
     return Footer(metadata, rows, tail[-whole:-8], size, facts)
 
 
-def _end(path: str) -> tuple[int, FileMetadata | None, bytes]:
+def _end(path: str, stamp: str) -> tuple[int, FileMetadata | None, bytes]:
     """The size of a file, what the server of a remote one says of it, and its last bytes."""
     found = ending(path, _TAIL_BYTES) if local_path(path) is None else None
     if found is not None and found[0].size is not None:
         return found[0].size, found[0], bytes(found[1])
-    size, facts = _size_and_facts(path)
+    size, facts = _size_and_facts(path, stamp)
     return size, facts, read_range(path, max(0, size - _TAIL_BYTES), size, facts)
 
 
-def _size_and_facts(path: str) -> tuple[int, FileMetadata | None]:
+def _size_and_facts(path: str, stamp: str) -> tuple[int, FileMetadata | None]:
     if local_path(path) is None:
         with naming(path):
-            facts = asked(path, facts_of)
+            facts = facts_at(path, stamp)
         if facts.size is not None:
             return facts.size, facts
     return size_of(path), None

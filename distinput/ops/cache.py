@@ -37,7 +37,7 @@ class CachedPass(PassStore):
         self.block: Block | None = None
         self.complete = False
         self.lacks = False
-        """Whether elements are missing, since they failed: only a pass that drops the errors, or has met them, is served then."""
+        """Whether elements are missing, since they failed: then only a pass that drops errors, or has met them, is served."""
         self.met: object = None  # by what all streams of the iteration share that met those errors
         # A pass that ended with an error: its epoch, and its elements.
         self.begun: tuple[int, list[Block]] | None = None

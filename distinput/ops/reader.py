@@ -640,9 +640,9 @@ class Reader(FileReader):
                 if self.table is not None:
                     self.table.check(self.table.index(place["path"]))
                 run.reading = partial(_told, place)
-                place["stated_rows"] = self.format.stated_rows
                 place["stamp"] = None if stamps is None else stamps.of(place["path"])
                 with stamped(place["path"], place["stamp"]):
+                    place["stated_rows"] = self.format.stated_rows
                     if self.format.wants(place["path"]):
                         self.format.check_spec(place["path"], self.spec)
                     self._check_count(place["path"])
