@@ -1168,9 +1168,11 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         if n >= 0:
             return n
         advice = loader.advice() if "torch.utils.data" in sys.modules else ""  # `list` asks for the length too
-        step = None if n == INFINITE else next((each for each in walk(self._node) if each.skips_failures), None)
+        if n == INFINITE:
+            raise TypeError(f"The dataset is infinite.{advice}")
+        step = next((each for each in walk(self._node) if each.skips_failures), None)
         why = "" if step is None else texts.leaving_out(step)  # loaded for this alone
-        raise TypeError(f"The dataset {'is infinite' if n == INFINITE else 'length is unknown'}{why}." + advice)
+        raise TypeError(f"The dataset length is unknown{why}.{advice}")
 
     def __bool__(self) -> bool:
         return True
