@@ -45,7 +45,7 @@ _SMALL = 4096  # bytes; larger values are removed as soon as everybody has them
 _SLICE = 0.02  # seconds that a stream waits for a value before it looks for new operations
 _EXIT_SECONDS = 5  # a process that initialised JAX through us waits so long for the others before it exits
 _EXIT_SECONDS_BROKEN = 1  # the same after a failure, when some of them may never come
-_SHUTDOWN_SECONDS = 0.2  # between the last exit message of the others and the end of the service
+_SHUTDOWN_SECONDS = 0.5  # between the last exit message of the others and the end of the service
 
 
 def _jax() -> tuple[Any, Any]:
@@ -133,19 +133,20 @@ def _leave() -> None:
     seconds = _EXIT_SECONDS_BROKEN if _broken.is_set() else _EXIT_SECONDS
     # On a background thread: a service that does not answer must not keep this process from exiting.
     thread, client = BackgroundThread("distinput-exit"), state.client
-    announced = thread.submit(_announce_exit, _Store(client), state.process_id, state.num_processes, seconds)
+    announced = thread.submit(_announce_exit, _Store(client), state, seconds)
     if not announced.wait(seconds + 2 * _SHUTDOWN_SECONDS):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))  # its destructor would call the service again
         state.client = state.preemption_sync_manager = None
 
 
-def _announce_exit(store: "_Store", rank: int, size: int, seconds: float) -> None:
+def _announce_exit(store: "_Store", state: Any, seconds: float) -> None:
     with suppress(ChannelLost):
-        if rank:
-            store.put_bytes(f"distinput/exit/{rank}", b"")
+        if state.process_id:
+            store.put_bytes(f"distinput/exit/{state.process_id}", b"")
+            state.shutdown()  # at once: when JAX's handler does it, on a busy machine, the service may have ended
             return
         deadline = time.monotonic() + seconds
-        while len(store.folder("distinput/exit")) < size - 1 and time.monotonic() < deadline:
+        while len(store.folder("distinput/exit")) < state.num_processes - 1 and time.monotonic() < deadline:
             time.sleep(0.02)
         time.sleep(_SHUTDOWN_SECONDS)
 
