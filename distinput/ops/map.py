@@ -173,8 +173,7 @@ class WithGenerator:
         return WithGenerator, (by_name(self.function),)
 
     def __call__(self, key: Any, element: Any) -> Any:
-        generator, philox = _generators()
-        rng = generator(philox(KeySeed(key)))
+        rng = generator_of(key)
         return self.function(*element, rng) if type(element) is tuple else self.function(element, rng)
 
 
@@ -208,6 +207,13 @@ def _generators() -> tuple[Any, Any]:
     return np.random.Generator, np.random.Philox
 
 
+def generator_of(key: Any) -> np.random.Generator:
+    """A generator of a key, uint64 [2]."""
+    generator, philox = _generators()
+    made: np.random.Generator = generator(philox(KeySeed(key)))
+    return made
+
+
 class KeySeed:
     """What `Philox(key=...)` should be: that asks the operating system for a seed as well.
 
@@ -220,6 +226,10 @@ class KeySeed:
     def __init__(self, key: Any) -> None:
         self.key = key
         self._children: np.random.SeedSequence | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _generators()  # in another process nobody may have called it
+        self.__dict__.update(state)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
         """The key."""

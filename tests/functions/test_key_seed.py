@@ -2,26 +2,26 @@
 """Generators of a key."""
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 
-from distinput.ops.map import KeySeed
+from distinput.ops.map import generator_of
 
 FIRST, SECOND = np.array([1, 2], np.uint64), np.array([1, 3], np.uint64)
 
 
-def generator(key: np.ndarray) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(KeySeed(key)))  # type: ignore[arg-type]
-
-
 def test_numbers_are_those_of_the_key() -> None:
-    assert generator(FIRST).random() == np.random.Generator(np.random.Philox(key=FIRST)).random()
-    assert generator(FIRST).random() != generator(SECOND).random()
+    assert generator_of(FIRST).random() == np.random.Generator(np.random.Philox(key=FIRST)).random()
+    assert generator_of(FIRST).random() != generator_of(SECOND).random()
 
 
 def test_what_is_spawned_follows_from_the_key_too() -> None:
     def spawned(key: np.ndarray) -> list[float]:
-        rng = generator(key)
+        rng = generator_of(key)
         return [child.random() for child in (*rng.spawn(2), *rng.spawn(1))]
 
     assert spawned(FIRST) == spawned(FIRST) != spawned(SECOND)
@@ -29,5 +29,14 @@ def test_what_is_spawned_follows_from_the_key_too() -> None:
 
 
 def test_it_can_be_sent() -> None:
-    rng = generator(FIRST)
+    rng = generator_of(FIRST)
     assert pickle.loads(pickle.dumps(rng)).random() == rng.random()
+
+
+@pytest.mark.fresh_process
+def test_it_spawns_where_no_other_was_made(tmp_path: Path) -> None:
+    rng = generator_of(FIRST)
+    (tmp_path / "rng").write_bytes(pickle.dumps(rng))
+    code = f"import pickle; print(pickle.load(open({str(tmp_path / 'rng')!r}, 'rb')).spawn(1)[0].random())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == (f"{rng.spawn(1)[0].random()}\n", "")

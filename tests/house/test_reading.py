@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 91_379,
+    "lines of code": 91_385,
     "files that OneDeviceStrategy imports": 23,
     "lines of code that OneDeviceStrategy imports": 4781,
     "modules that a MirroredStrategy loads": 32,

@@ -123,6 +123,7 @@ def test_a_job_of_another_pipeline_is_told() -> None:
 
 
 def test_a_job_of_neighbouring_maps_that_hold_other_values_is_told() -> None:
+    pytest.importorskip("cloudpickle")
     executor = ThreadPoolExecutor(1)
 
     def scaled(factor: int) -> di.data.Dataset[Any]:

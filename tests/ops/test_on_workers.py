@@ -312,6 +312,7 @@ def test_an_error_that_cannot_be_sent_names_its_element_and_its_step() -> None:
 
 
 def test_what_cannot_be_sent_names_the_call_that_has_workers() -> None:
+    pytest.importorskip("cloudpickle")
     lock = threading.Lock()
     windows = RANGE(4).window(2).map(lambda window: window, output_signature=RANGE(4).window(2).element_spec)
     for dataset in (windows, RANGE(4).map(RANGE), RANGE(4).window(2).filter(bool)):
