@@ -207,7 +207,7 @@ def _generators() -> tuple[Any, Any]:
     return np.random.Generator, np.random.Philox
 
 
-def generator_of(key: Any) -> np.random.Generator:
+def generator_of(key: Any) -> "np.random.Generator":
     """A generator of a key, uint64 [2]."""
     generator, philox = _generators()
     made: np.random.Generator = generator(philox(KeySeed(key)))
