@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from importlib.resources import files
 from pathlib import Path
@@ -75,8 +76,9 @@ def test_an_iterator_is_a_context_manager_that_closes_twice_and_is_dropped_in_si
         next(left)
         del left
         gc.collect()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(60)
+    deadline = time.monotonic() + 60
+    while not set(threading.enumerate()) <= before and time.monotonic() < deadline:
+        time.sleep(0.01)  # one that is just being started cannot be joined
     assert set(threading.enumerate()) <= before
     run = subprocess.run(
         [sys.executable, "-c", "import distinput as di; it = iter(di.data.Dataset.range(9).prefetch(2)); next(it)"],
