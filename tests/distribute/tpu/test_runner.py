@@ -219,7 +219,8 @@ def test_a_function_that_looks_at_values_is_told_to_run_uncompiled() -> None:
 def test_sizes_are_forgotten_with_their_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.tpu.engine._PROGRAMS", 2)
     strategy = di.distribute.TPUStrategy(devices=jax.devices()[:1])
+    rows = di.distribute.PerReplica([np.zeros(2, np.float32)])
     for number in range(6):
-        strategy.run(lambda x, number=number: x + number, args=(np.zeros(2, np.float32),))
+        strategy.run(lambda x, number=number: x + number, args=(rows,))
     runner = strategy._engine.runner
-    assert (len(runner._programs), strategy.run_counts.programs) == (2, 6)
+    assert (len(runner._programs), len(runner._sizes), strategy.run_counts.programs) == (2, 2, 6)
