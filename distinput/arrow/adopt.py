@@ -536,8 +536,8 @@ def _copy_of(item: Any, copy: Callable[[Array], Array] = fresh_copy, noted: Note
     if kind is tuple:
         return tuple([_copy_of(value, copy, noted) for value in item])
     made: Any
-    if kind is list:
-        made = [_copy_of(value, copy, noted) for value in item]
+    if kind is list:  # of which most hold numbers and text
+        made = [value if type(value) in _SIMPLE else _copy_of(value, copy, noted) for value in item]
     elif kind is dict:
         made = {key: _copy_of(value, copy, noted) for key, value in item.items()}
     else:

@@ -294,11 +294,19 @@ def _items(array: Any) -> tuple[Any, Any]:
 
 
 def _marked(
-    array: Any, path: str, names_of_marks: dict[str, str], fill: Mapping[str, Any]
+    array: Any, path: str, names_of_marks: dict[str, str], fill: Mapping[str, Any], *, told: bool = False
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """An array without its marked nulls, and the marks beside it; `names_of_marks` loses those that are made."""
+    """An array without its marked nulls, and the marks beside it; `names_of_marks` loses those that are made.
+
+    Args:
+      array: a pyarrow Array.
+      path: of the array.
+      names_of_marks: the name of each mark that is still to be made, by path.
+      fill: what to put in the place of nulls, by column or field.
+      told: whether the array is a field of a struct whose mark tells where the struct is null; the field is null there too.
+    """
     mark = names_of_marks.pop(path, None)
-    whole, beside = _without_nulls(array, path, mark, names_of_marks, fill)
+    whole, beside = _without_nulls(array, path, mark, names_of_marks, fill, told)
     if mark is None:
         return whole, beside
     valid = _stored(array).is_valid()
@@ -306,7 +314,7 @@ def _marked(
 
 
 def _without_nulls(
-    array: Any, path: str, mark: str | None, names_of_marks: dict[str, str], fill: Mapping[str, Any]
+    array: Any, path: str, mark: str | None, names_of_marks: dict[str, str], fill: Mapping[str, Any], told: bool
 ) -> tuple[Any, list[tuple[str, Any]]]:
     source, array = array, _stored(array)
     kind = array.type
@@ -314,11 +322,12 @@ def _without_nulls(
         names: list[str] = []
         arrays: list[Any] = []
         inside: list[tuple[str, Any]] = []
+        told = told or mark is not None
         for field, part in zip(kind, array.flatten(), strict=True):
             place = f"{_owner(path)}.{field.name}"
-            if mark is not None:
-                part = _zeros_at_nulls(part, array, place in names_of_marks)
-            whole, marks = _marked(part, place, names_of_marks, fill)
+            if told and place not in names_of_marks:
+                part = _zeros_at_nulls(part, array)
+            whole, marks = _marked(part, place, names_of_marks, fill, told=told)
             names, arrays, inside = [*names, field.name], [*arrays, whole], [*inside, *marks]
         names, arrays = _joined(names, arrays, inside)
         if arrays or mark is None:
@@ -345,19 +354,21 @@ def _without_nulls(
         if types.is_null(kind):
             array = pa.repeat(pa.scalar(b""), len(array))
         elif types.is_interval(kind):
-            array = _zeros_at_nulls(array, array, False)
+            array = _zeros_at_nulls(array, array)
         elif value is not None:
             array = array.fill_null(replacement(_owner(path), value, kind))
     return array, []
 
 
-def _zeros_at_nulls(part: Any, whole: Any, marked: bool) -> Any:
-    """What a struct holds with zeros where the struct is null; what is nothing but null stays so if it is marked itself."""
+def _zeros_at_nulls(part: Any, whole: Any) -> Any:
+    """What a struct holds with zeros where the struct is null; a struct in it stays null, and its own fields get them."""
+    if types.is_struct(part.type):
+        return part
     if isinstance(part, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole, marked))
+        return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole))
     part = _plain(_stored(part))
     if pa.types.is_null(part.type):
-        return part if marked else pa.repeat(pa.scalar(b""), len(part))
+        return pa.repeat(pa.scalar(b""), len(part))
     if not whole.null_count:
         return part
     valid = whole.is_valid().to_numpy(zero_copy_only=False)

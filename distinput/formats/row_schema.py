@@ -220,20 +220,31 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
         yield from null_places(array.flatten(), (*path, None))
 
 
-def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, Any]) -> Any:
-    """An array at a path, with a struct of `value` and `valid` in the place of each that may be null."""
-    if not any(each[: len(path)] == path for each in nulls):
+def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, Any], *, above: bool = False) -> Any:
+    """An array at a path, with a struct of `value` and `valid` in the place of each that may be null.
+
+    Args:
+      array: a pyarrow Array.
+      path: of the array.
+      nulls: the paths of what may be null.
+      fill: what stands in the place of nulls, by column or field.
+      above: whether a struct that the array is a field of tells that it is null; the array is null there too.
+    """
+    above = above or path in nulls
+    if not above and not any(each[: len(path)] == path for each in nulls):
         return array
     kind, valid = array.type, array.is_valid()
-    if array.null_count and path in nulls:
+    has_fields = types.is_struct(kind) and kind.num_fields
+    if array.null_count and above and not has_fields:
         if kind == pa.struct([]):
             array = pa.array([{}] * len(array), kind)
         else:
             array = compute.if_else(valid, array, _instead(kind, path, fill))
     told = array
-    if types.is_struct(kind) and kind.num_fields:
+    if has_fields:
         parts = [
-            _told(part, (*path, inner.name), nulls, fill) for part, inner in zip(array.flatten(), kind, strict=True)
+            _told(part, (*path, inner.name), nulls, fill, above=above)
+            for part, inner in zip(array.flatten(), kind, strict=True)
         ]
         told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
     elif is_list(kind):

@@ -4,6 +4,7 @@
 import json
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
@@ -163,9 +166,9 @@ IN_PLACE: dict[str, list[Any]] = {
     "struct in struct": [
         ({"t": ({"a": 1}, True)}, True),
         ({"t": ({"a": 0}, False)}, True),
-        ({"t": ({"a": 0}, True)}, False),
+        ({"t": ({"a": 0}, False)}, False),
     ],
-    "structs in lists": [({"a": ([1, 0, 0], [True, True, False])}, [True, False, True])],
+    "structs in lists": [({"a": ([1, 0, 0], [True, False, False])}, [True, False, True])],
     "lists of lists": [(([[1, 0], []], [[True, False], []]), [True, False])],
     "float": [0.5, "NaN"],
     "struct of floats": [{"f": 0.5}, {"f": "NaN"}],
@@ -232,6 +235,40 @@ def as_bytes(value: Any) -> Any:
     if isinstance(value, pa.MonthDayNano):
         return {"months": value.months, "days": value.days, "nanoseconds": value.nanoseconds}
     return {key: as_bytes(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+KIND = [("a", pa.int64()), *[(name, pa.struct([("a", pa.int64())])) for name in "tu"]]
+NESTED = st.none() | st.fixed_dictionaries({"a": st.none() | st.integers(0, 9)})
+NESTED = st.none() | st.fixed_dictionaries({"a": st.none() | st.integers(0, 9), "t": NESTED, "u": NESTED})
+PLACES = [(), ("a",), ("t",), ("t", "a"), ("u",), ("u", "a")]
+
+
+def mark_of(value: Any, place: tuple[str, ...]) -> bool | None:
+    """The mark of a field; None if it has none."""
+    for name in place:
+        value = (value["value"] if isinstance(value, di.data.Nullable) else value)[name]
+    return bool(value["valid"]) if isinstance(value, di.data.Nullable) else None
+
+
+@given(st.lists(NESTED, min_size=1, max_size=6), st.sampled_from(["table", "parquet", "jsonl"]))
+def test_nothing_is_valid_in_a_struct_that_is_null(values: list[Any], how: str) -> None:
+    array = pa.array(values, pa.struct(KIND))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.jsonl")
+        path.write_text("".join([json.dumps({"x": value}) + "\n" for value in values]))
+        schema = {"x": pa.struct(KIND)}
+        ds = (
+            di.data.JsonLinesDataset(str(path), schema=schema, valid=["x", "x.a", "x.t", "x.t.a", "x.u.a"])
+            if how == "jsonl"
+            else opened(array, how, Path(folder))
+        )
+        rows = ds.to_list()
+    for row, value in zip(rows, values, strict=True):
+        for place in PLACES:
+            field = value
+            for name in place:
+                field = None if field is None else field[name]
+            assert mark_of(row["x"], place) in (None, field is not None), (value, place)
 
 
 ALIKE = sorted(set(ARRAYS) - {"chat", "map", "structs in lists", "struct of floats", "float"})
