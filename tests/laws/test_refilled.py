@@ -231,9 +231,9 @@ def test_what_lies_between_the_fields_of_a_struct_was_not_filled() -> None:
     """Each copy has other bytes there."""
     one = np.zeros(7, np.dtype([("small", "i1"), ("large", "f8")], align=True))
 
-    def give(_: Any) -> Any:
-        for byte in range(4):  # what memory holds that was used before
-            np.full(one.nbytes, byte, np.uint8)
+    def give(i: Any) -> Any:
+        time.sleep(0.0002)
+        _ = [np.full(one.nbytes, int(i) % 251, np.uint8) for _ in range(9)]  # what memory holds that was used before
         return one
 
     assert len(RANGE(500).map(give, num_parallel_calls=2).to_list()) == 500
