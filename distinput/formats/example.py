@@ -263,8 +263,8 @@ def messages_of(op: str, given: Any) -> list[bytes]:
     Raises:
       InvalidArgumentError: there are other things.
     """
-    several = isinstance(given, Iterable) and not isinstance(given, bytes | str | Mapping) and getattr(given, "ndim", 1)
-    items = list(given) if several else None
+    alone = isinstance(given, bytes | str | Mapping) or getattr(given, "ndim", 1) == 0
+    items = list(given) if isinstance(given, Iterable) and not alone else None
     if items is None or not all(issubclass(kind, bytes) for kind in set(map(type, items))):
         raise InvalidArgumentError(
             f"{op}: serialized must be messages as bytes, got {given!r:.100}; give a list of them"
