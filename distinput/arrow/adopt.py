@@ -18,7 +18,7 @@ from distinput.columns.ragged import Arrays, Objects, Ragged, frozen_rows, ragge
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later, library
 from distinput.values.buffers import FEWEST_BYTES, calibrated, copy_of, is_pooled
-from distinput.values.leaves import array_of, is_ragged
+from distinput.values.leaves import array_of, is_ragged, without_padding
 from distinput.values.nest import map_leaves, structure_of
 
 if TYPE_CHECKING:
@@ -450,7 +450,7 @@ def look_of(array: Array) -> bytes:
     False
     """
     flat: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
-    return np.asarray(flat[:: max(1, array.size // _LOOKED_AT)]).tobytes()
+    return bytes(without_padding(np.asarray(flat[:: max(1, array.size // _LOOKED_AT)])).tobytes())
 
 
 class Promise:

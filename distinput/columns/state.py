@@ -10,6 +10,7 @@ import numpy as np
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged
 from distinput.url_secrets import public_url
+from distinput.values.leaves import without_padding
 
 # ----------------------------------------------------------------------------
 # States: plain JSON values that say where a stream stands.
@@ -73,12 +74,12 @@ class Digest:
         """Take in an array of anything but Python objects."""
         self.add(array.dtype.str, array.shape)
         if array.nbytes <= MOST_BYTES:
-            self._hash.update(array.tobytes())
+            self._hash.update(without_padding(array).tobytes())
             return self
         flat: Any = array.reshape(-1) if array.flags.c_contiguous else array.flat
         count = max(1, MOST_BYTES // _PIECES // array.itemsize)
         for start in evenly(array.size - count + 1, _PIECES).tolist():
-            self._hash.update(np.asarray(flat[start : start + count]).tobytes())
+            self._hash.update(without_padding(np.asarray(flat[start : start + count])).tobytes())
         return self
 
     def texts(self, texts: Sequence[bytes]) -> Self:

@@ -263,7 +263,8 @@ def messages_of(op: str, given: Any) -> list[bytes]:
     Raises:
       InvalidArgumentError: there are other things.
     """
-    items = list(given) if isinstance(given, Iterable) and np.ndim(given) else None  # type: ignore[arg-type]
+    alone = isinstance(given, bytes | str | Mapping) or getattr(given, "ndim", 1) == 0
+    items = list(given) if isinstance(given, Iterable) and not alone else None
     if items is None or not all(issubclass(kind, bytes) for kind in set(map(type, items))):
         raise InvalidArgumentError(
             f"{op}: serialized must be messages as bytes, got {given!r:.100}; give a list of them"

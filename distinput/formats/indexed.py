@@ -268,6 +268,10 @@ def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
 _FRAGMENT_BYTES = 1 << 20
 
 
+def _position(offsets: Ints, row: int) -> Position:
+    return {"byte": int(offsets[row]), "row": row}
+
+
 @dataclass(frozen=True)
 class Indexed(Format):
     """A format whose files have an index; derive from it first, and then from the format.
@@ -342,13 +346,13 @@ class Indexed(Format):
         return len(self.index(path)) - 1
 
     def seek(self, path: str, row: int) -> Position:
-        return {"byte": int(self.index(path)[row]), "row": row}
+        return _position(self.index(path), row)
 
     def fragments(self, path: str) -> list[Fragment]:
         offsets = self.index(path)
         marks = np.arange(offsets[0], offsets[-1], _FRAGMENT_BYTES)
         cuts = [*dict.fromkeys(np.searchsorted(offsets, marks).tolist() or [0]), len(offsets) - 1]
-        return [self.part(path, a, b) for a, b in pairwise(cuts)]
+        return [self._part(path, offsets, a, b) for a, b in pairwise(cuts)]
 
     def units(self, files: FileTable) -> Ints:
         """The number of records in each file."""
@@ -362,10 +366,13 @@ class Indexed(Format):
         return max(1, int(files.sizes.sum()) // max(1, int(self.units(files).sum())))
 
     def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        offsets = self.index(path)
+        return self._part(path, self.index(path), start, stop)
+
+    def _part(self, path: str, offsets: Ints, start: int, stop: int | None) -> Fragment:
+        """With the index at hand: to get it takes a request for the version of a remote file."""
         end = len(offsets) - 1 if stop is None else stop
-        behind = None if stop is None else self.seek(path, stop)
-        begin = self.seek(path, start) if start else self.start()
+        behind = None if stop is None else _position(offsets, stop)
+        begin = _position(offsets, start) if start else self.start()
         return Fragment(path, begin, behind, end - start, int(offsets[end] - offsets[start]))
 
     def read_fragment(self, fragment: Fragment, position: Position | None = None) -> PlacedBlocks:
@@ -391,7 +398,7 @@ class Indexed(Format):
     def past(self, path: str, position: Position | None) -> Position | None:
         at, offsets = position or self.start(), self.index(path)
         known = at["row"] + 1 < len(offsets) and offsets[at["row"]] == at["byte"]
-        return self.seek(path, at["row"] + 1) if known else super().past(path, position)
+        return _position(offsets, at["row"] + 1) if known else super().past(path, position)
 
     def misplaced(self, path: str, row: int) -> DataLossError:
         """The error for a record that is not where the index says."""

@@ -591,9 +591,9 @@ class _Link:
         leaves = as_leaves(own.flatten(value), own.paths)
         if not all(map(_fits, leaves, self.spec.leaves)):  # to find out what is allowed, the function may fill it again
             leaves = as_leaves(own.flatten(kept(value)), own.paths)
-        for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
-            if not _fits(leaf, wanted) and not self._allowed(place, leaf):
-                raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)
+            for place, (leaf, wanted, path) in enumerate(zip(leaves, self.spec.leaves, structure.paths, strict=True)):
+                if not _fits(leaf, wanted) and not self._allowed(place, leaf):
+                    raise unlike("map", f"{wanted}{f' in component {path}' if path else ''}", described(leaf), given)
         return structure.build([leaf.to_user() if getattr(leaf, "nest_leaf", False) else leaf for leaf in leaves])
 
     def _allowed(self, place: int, leaf: Any) -> bool:

@@ -38,7 +38,6 @@ class CachedPass(PassStore):
         self.complete = False
         self.lacks = False
         """Whether elements are missing, since they failed: then only a pass that drops errors, or has met them, is served."""
-        self.met: object = None  # by what all streams of the iteration share that met those errors
         # A pass that ended with an error: its epoch, and its elements.
         self.begun: tuple[int, list[Block]] | None = None
         self.holes = False  # an element fails, so that not all can be kept

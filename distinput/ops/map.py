@@ -225,20 +225,23 @@ class KeySeed:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self._children: np.random.SeedSequence | None = None
+        self._others: np.random.SeedSequence | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         _generators()  # in another process nobody may have called it
         self.__dict__.update(state)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        """The key."""
-        return self.key
+        """The key, for `Philox`; other bit generators, which a function may make of this seed, need words of their own."""
+        return self.key if n_words == 2 and dtype == np.uint64 else self._sequence().generate_state(n_words, dtype)
 
     def spawn(self, n_children: int) -> Any:
         """Seeds for more generators, others in each call."""
-        self._children = self._children or np.random.SeedSequence(np.asarray(self.key).tolist())
-        return self._children.spawn(n_children)
+        return self._sequence().spawn(n_children)
+
+    def _sequence(self) -> "np.random.SeedSequence":
+        self._others = self._others or np.random.SeedSequence(np.asarray(self.key).tolist())
+        return self._others
 
 
 # ----------------------------------------------------------------------------

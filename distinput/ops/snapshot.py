@@ -299,7 +299,8 @@ class KeptOnDisk(SameElements):
 
     def _serves(self, found: WrittenFiles | None, made: str, run: Run) -> TypeGuard[WrittenFiles]:
         """Whether what is in the folder is what a pass gives."""
-        return found is not None and made == self._served_word(found) and (run.dropping or not _lacks(found))
+        goes_on = run.dropping or self.store.met is run.cancelled  # without what failed
+        return found is not None and made == self._served_word(found) and (goes_on or not _lacks(found))
 
     def _begins(self, epoch: int) -> None:
         """A pass begins to make elements; later ones are those of the same epoch, also where it is left before its end."""
@@ -444,6 +445,7 @@ class KeptOnDisk(SameElements):
                 at += block.size
                 yield block, after
             self._publish(files, stage, epoch, lacks)
+            self.store.met = run.cancelled if lacks and not run.dropping else None
         except GeneratorExit:
             if not run.cancelled.is_set() and not run.sampling:  # a step behind this one wants no more
                 if at == self.input.cardinality:  # as `take` of all of them

@@ -12,13 +12,9 @@ import numpy as np
 
 from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
 from distinput.arrow.arrow import (
-    FillError,
-    NullsError,
-    UnsupportedTypeError,
     columns_of,
     one_batch,
     taken,
-    to_column,
     without_rows,
     without_views,
 )
@@ -446,43 +442,42 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
         raise InvalidArgumentError(f'{reading.who}: nulls="valid" is for tables; name the columns with valid={{...}}')
     arrays: dict[Any, Any] = {}
     marks: dict[str, Any] = {}
-    fill, valid = dict(reading.nulls), dict(reading.valid)
-    for option in (fill, valid):
+    valid = dict(reading.valid)
+    for option in (dict(reading.nulls), valid):
         for name in option:
-            if name not in columns:
+            if not any(_is_of(name, column) for column in columns):
                 raise InvalidArgumentError(
                     f"{reading.who}: there is no column {name!r}; the columns are {', '.join(map(str, columns))}"
                 )
     for name, values in columns.items():
         arrays[name] = values
         if is_arrow_array(values):
-            array = arrow_array_of(values)
-            told = _told_columns(array, name, reading)
+            told = _told_columns(arrow_array_of(values), name, reading)
             if told is not None:
                 arrays[name] = told.pop(str(name))
                 marks |= told
-                continue
-            if name in fill:
-                try:
-                    arrays[name] = to_column(array, name, fill[name])
-                except (FillError, NullsError, UnsupportedTypeError) as error:
-                    raise InvalidArgumentError(f"{reading.who}: {error}") from None
         elif valid.get(name):
             marks[valid[name]] = np.ones(len(values), bool)
     return from_tensor_slices({**arrays, **marks}, reading.who)
 
 
 def _told_columns(array: Any, name: Any, reading: Reading) -> dict[str, Any] | None:
-    """A named array whose nulls are told, in its place or by the mark beside it, by name; None: they are not told."""
+    """A named array whose nulls are told or replaced, and the marks beside it, by name; None: nothing is said of them."""
     batch = one_batch(pa.table({str(name): array}))
     nulls, valid = [
-        tuple([(str(name), told) for each, told in option if each == name]) for option in (reading.nulls, reading.valid)
+        tuple([(str(path), told) for path, told in option if _is_of(path, name)])
+        for option in (reading.nulls, reading.valid)
     ]
     own = replace(reading, nulls=nulls, valid=valid).of_table([batch], batch.schema)
-    if not own.valid:
+    if not own.valid and not nulls:
         return None
     own.block(batch, own.spec(batch.schema), 0)  # what cannot be read is refused
     return columns_of(marked(batch, own.valid, dict(nulls)), dict(nulls))
+
+
+def _is_of(path: Any, name: Any) -> bool:
+    """Whether a path is that of a column, or of what is in it."""
+    return path == name or str(path).startswith((f"{name}.", f"{name}[]"))
 
 
 def _of_array(array: Any, reading: Reading) -> Node:

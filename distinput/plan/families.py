@@ -808,6 +808,8 @@ class PassStore:
     def __init__(self) -> None:
         self._epochs: list[int | None] = [None]  # one for all shares: their pass is the same
         self._of_shares: dict[Hashable, Self] = {}
+        self.met: object = None
+        """Where elements are missing, since they failed: what all streams share of the iteration that met those errors."""
 
     @property
     def epoch(self) -> int | None:

@@ -216,8 +216,9 @@ def check_root(root: Any) -> None:
         return
     kind, package = kind_of(root), (type(root).__module__ or "").partition(".")[0]
     by_itself = kind is not None and not kind.has_parts
-    # The attributes of PyTorch's modules are all that they have; those of its optimizers are not.
-    foreign = _is_foreign(root) and package in _LIBRARIES and not hasattr(root, "named_parameters")
+    # The attributes of PyTorch's modules, and of another checkpoint, are all that they have; those of optimizers are not.
+    whole = hasattr(root, "named_parameters") or hasattr(root, "_checkpoint_children")
+    foreign = _is_foreign(root) and package in _LIBRARIES and not whole
     bare = not (hasattr(root, "__dict__") or hasattr(type(root), "__slots__"))
     if (
         by_itself

@@ -12,6 +12,8 @@ import pytest
 import distinput as di
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files.source import version_of
+from distinput.formats import format_named, indexed
 from distinput.formats.indexed import built_index, index_path
 
 
@@ -120,3 +122,22 @@ def test_a_folder_that_others_write_to_is_refused(tmp_path: Path) -> None:
         di.data.TextLineDataset(str(tmp_path / "a.txt"), index=str(folder)).to_list()
     folder.chmod(0o755)
     assert di.data.TextLineDataset(str(tmp_path / "a.txt"), index=str(folder)).to_list() == [b"1", b"2"]
+
+
+def test_parts_of_a_file_are_listed_with_one_look_at_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look asks for the versions of both: of a remote file, that is a request."""
+    path = tmp_path / "a.txt"
+    asked: list[str] = []
+
+    def looked(name: str) -> str:
+        asked.append(name)
+        return version_of(name)
+
+    monkeypatch.setattr(indexed, "_FRAGMENT_BYTES", 100)
+    path.write_bytes(b"some text\n" * 100)
+    lines = format_named("text", True)
+    assert len(lines.fragments(str(path))) == 10
+    monkeypatch.setattr(indexed, "version_of", looked)
+    parts = lines.fragments(str(path))
+    assert [(part.rows, part.nbytes) for part in parts] == [(10, 100)] * 10
+    assert len(asked) == 2

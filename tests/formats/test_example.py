@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import struct
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ from distinput.formats.features import (
     VarLenFeature,
     features_spec,
 )
+from distinput.formats.sequence_example import parse_sequence_example
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
@@ -107,6 +109,23 @@ def test_one_message_is_parsed_on_its_own() -> None:
     for wrong in ("text", [["a"]], np.array([[message]], object), 3, None):
         with pytest.raises(InvalidArgumentError, match="parse_example: serialized must be messages as bytes, got"):
             parse_example(wrong, INTS)
+
+
+def test_messages_of_any_iterable_are_parsed_and_stay_where_they_are() -> None:
+    """An array of bytes of one length takes as much memory as the longest one, for each."""
+    messages = [encode_example({"a": n}) for n in range(1000)] + [encode_example({"a": 1000, "b": b"x" * 1_000_000})]
+    features = {"a": FixedLenFeature([], "int64")}
+    for several in (messages, iter(messages), dict.fromkeys(messages).keys()):
+        tracemalloc.start()
+        try:
+            made = parse_example(several, features)
+            assert tracemalloc.get_traced_memory()[1] < 100_000_000
+        finally:
+            tracemalloc.stop()
+        assert made["a"].tolist() == list(range(1001))
+    for wrong in (b"", {messages[0]: 1}):
+        with pytest.raises(InvalidArgumentError, match="parse_sequence_example: serialized must be messages as bytes"):
+            parse_sequence_example(wrong, {"a": features["a"]})
 
 
 lists = st.tuples(

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.functions import chain
 from distinput.functions.chain import Chain
 from distinput.rewrite import rewrite
 from distinput.rewrite.rules import map_of_map
@@ -168,3 +169,16 @@ def test_an_array_that_is_filled_again_is_copied_also_behind_a_number(step: dict
     numbers = RANGE(1).concatenate(RANGE(1, 5))
     dataset = numbers.map(filled, **step) if alone else numbers.map(filled).map(lambda x: x, output_signature=ANY_RANK)
     assert [np.asarray(x).tolist() for x in dataset] == [0, [1, 1], [2, 2], [3, 3], [4, 4]]
+
+
+def test_what_fits_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    fits = chain._fits
+
+    def counted(*given: Any) -> bool:
+        asked.append(given)
+        return fits(*given)
+
+    monkeypatch.setattr(chain, "_fits", counted)
+    assert len(RANGE(50).map(int, vectorize=False).map(lambda x: x + 1, vectorize=False).to_list()) == 50
+    assert len(asked) == 50

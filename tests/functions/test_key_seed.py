@@ -28,6 +28,15 @@ def test_what_is_spawned_follows_from_the_key_too() -> None:
     assert len(set(spawned(FIRST))) == 3
 
 
+@pytest.mark.parametrize("kind", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
+def test_other_generators_of_the_seed_follow_from_the_key(kind: str) -> None:
+    def numbers(key: np.ndarray) -> list[int]:
+        seed = generator_of(key).bit_generator.seed_seq
+        return np.random.Generator(getattr(np.random, kind)(seed)).integers(1 << 60, size=4).tolist()
+
+    assert numbers(FIRST) == numbers(FIRST) != numbers(SECOND)
+
+
 def test_it_can_be_sent() -> None:
     rng = generator_of(FIRST)
     assert pickle.loads(pickle.dumps(rng)).random() == rng.random()

@@ -227,6 +227,18 @@ def test_what_stays_as_it_is_may_be_given_by_several_threads(kind: str) -> None:
     assert [plain(element) for element in both] == [[each] * 3 for each in expected]
 
 
+def test_what_lies_between_the_fields_of_a_struct_was_not_filled() -> None:
+    """Each copy has other bytes there."""
+    one = np.zeros(7, np.dtype([("small", "i1"), ("large", "f8")], align=True))
+
+    def give(i: Any) -> Any:
+        time.sleep(0.0002)
+        _ = [np.full(one.nbytes, int(i) % 251, np.uint8) for _ in range(9)]  # what memory holds that was used before
+        return one
+
+    assert len(RANGE(500).map(give, num_parallel_calls=2).to_list()) == 500
+
+
 def test_lists_that_are_given_together_were_filled_before() -> None:
     """`__getitems__` gives one object several times, which then has one value."""
     one = [0, 1]

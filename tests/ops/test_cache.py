@@ -212,3 +212,22 @@ def test_a_loop_that_goes_on_meets_every_error_that_others_left_out(
     for _ in range(2):
         assert dataset.ignore_errors().to_list() == [x for x in range(6) if x not in bad]
         assert seen() == every
+
+
+@pytest.mark.parametrize("kept", list(KEPT))
+def test_a_loop_that_met_the_errors_of_what_it_kept_goes_on_without_them(kept: str, tmp_path: Path) -> None:
+    def checked(x: Any) -> Any:
+        if x == 2:
+            raise ValueError("element 2")
+        return x
+
+    dataset = KEPT[kept](di.data.Dataset.range(5).map(checked), tmp_path / "kept")
+    elements, seen = iter(dataset.repeat(4)), []
+    for _ in range(3):
+        try:
+            seen.extend(int(x) for x in elements)
+        except ValueError:
+            seen.append(-1)
+    assert seen[-8:] == [0, 1, 3, 4] * 2
+    with pytest.raises(ValueError, match="element 2"):
+        dataset.to_list()

@@ -257,3 +257,18 @@ def test_nulls_in_lists_are_not_told_by_the_mark_of_the_lists() -> None:
 def test_names_of_columns_may_be_numbers() -> None:
     rows = di.data.Dataset.from_arrow({0: pa.array([1, 2]), 1: pa.array([3, None])}, nulls={1: 7}).to_list()
     assert rows == [{0: 1, 1: 3}, {0: 2, 1: 7}]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"nulls": {"s": {"a": 7, "b": "q"}, "l": 3}},
+        {"nulls": {"s.a": 7, "s.b": "q", "l": 3}},
+        {"nulls": {"s.b": "q"}, "valid": ["s", "s.a", "l[]"]},
+        {"nulls": {"s.b": "q", "l": 3}, "valid": {"s": "there", "s.a": "known"}},
+    ],
+)
+def test_fields_and_items_in_a_dict_of_columns_are_named_as_those_of_a_table(said: dict[str, Any]) -> None:
+    columns = {"s": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": None}]), "l": pa.array([[1, None], [], [2]])}
+    rows = Dataset.from_arrow(columns, **said).to_list()
+    assert list(map(plain, rows)) == list(map(plain, Dataset.from_arrow(pa.table(columns), **said).to_list()))

@@ -105,6 +105,17 @@ def test_other_values_in_memory_are_seen(here: Any, there: Any) -> None:
     assert told(made(here), made(there)) == "step 1 (slices) holds other values than then"
 
 
+def test_what_lies_between_the_fields_of_a_struct_is_no_value() -> None:
+    kind = np.dtype([("small", "i1"), ("inner", np.dtype([("a", "i2"), ("b", "i8", 2)], align=True))], align=True)
+    zeros, ones = [np.full(6 * kind.itemsize, byte, np.uint8).view(kind) for byte in (0, 255)]
+    for name in ("a", "b"):
+        ones["inner"][name] = 0
+    ones["small"] = 0
+    assert told(Dataset.from_tensor_slices(zeros), Dataset.from_tensor_slices(ones)) is None
+    ones["inner"]["b"][5, 1] = 1
+    assert told(Dataset.from_tensor_slices(zeros), Dataset.from_tensor_slices(ones)) is not None
+
+
 def adding(k: Any) -> Callable[[Any], Any]:
     return lambda x: x + k
 

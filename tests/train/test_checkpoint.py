@@ -540,6 +540,16 @@ def test_a_root_without_names_of_its_parts_is_refused(root: Any) -> None:
         Checkpoint(root)
 
 
+def test_a_checkpoint_is_a_root(tmp_path: Any) -> None:
+    def made(number: float) -> Any:
+        return Checkpoint(Checkpoint(w=np.full(2, number)), step=number)
+
+    path = made(1.0).save(tmp_path / "ckpt")
+    other = made(2.0)
+    other.restore(path).assert_consumed()
+    assert (other._root.w.tolist(), other.step) == ([1, 1], 1)
+
+
 def test_two_parts_of_one_name_are_refused(tmp_path: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="root has two keys that are the name '1'"):
         Checkpoint({1: np.zeros(1), "1": np.ones(1)})

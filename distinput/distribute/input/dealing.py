@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turning elements into the parts of replicas: dealing one to each, cutting a batch, and the tail with too few rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import balanced_slices
-from distinput.columns.python_values import makes_rows
+from distinput.columns.python_values import as_decimals, makes_rows
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.replicas import Replicas
@@ -455,6 +455,19 @@ def short(there: int, rows: int) -> InvalidArgumentError:
     )
 
 
+def _mappings_of(at: Structure) -> Iterator[Any]:
+    """What each leaf becomes where a user gets it."""
+    if at.is_leaf:
+        yield at.mapping
+    for child in at.children:
+        yield from _mappings_of(child)
+
+
+def _has_decimals(part: Any) -> bool:
+    """Whether `as_decimal` has made them, where the spec does not say so."""
+    return isinstance(part, np.ndarray) and part.dtype.kind == "O" and not isinstance(next(part.flat, b""), bytes)
+
+
 class StepPadding:
     """Pads the parts of a step to the same number of rows: a step -> (step, mask).
 
@@ -497,12 +510,14 @@ class StepPadding:
         kept = {place for first in structure.sparse for place in (first, first + 1)}  # rows without values
         shapes = {first + 2 for first in structure.sparse}
         padded = list(leaves)
+        decimals = [mapping is as_decimals for mapping in _mappings_of(structure)]
         for place, (value, leaf) in enumerate(zip(leaves, self._spec.tensors("pad"), strict=True)):
             if place not in kept:
-                pad = self._padded_shape if place in shapes else partial(self._padded, leaf=leaf)
-                padded[place] = (
-                    PerReplica(list(map(pad, value.values))) if isinstance(value, PerReplica) else pad(value)
-                )
+                parts = value.values if isinstance(value, PerReplica) else (value,)
+                decimal = decimals[place] or any(map(_has_decimals, parts))
+                pad = self._padded_shape if place in shapes else partial(self._padded, leaf=leaf, decimal=decimal)
+                made = [pad(part) for part in parts]
+                padded[place] = PerReplica(made) if isinstance(value, PerReplica) else made[0]
         first, rows_of = (leaves[2], _rows_of_shape) if 2 in shapes else (leaves[0], len)
         mask: Any
         if isinstance(first, PerReplica):
@@ -522,7 +537,7 @@ class StepPadding:
                 f"InputOptions(tail='pad'): a replica's part must have at most {self._rows} rows, got {there}"
             )
 
-    def _padded(self, part: Any, leaf: TensorSpec) -> Any:
+    def _padded(self, part: Any, leaf: TensorSpec, decimal: bool) -> Any:
         there = len(part)
         if there == self._rows:
             return part
@@ -532,8 +547,8 @@ class StepPadding:
             return RaggedTensor(part.values, splits)  # rows without values
         shape = (self._rows, *part.shape[1:])
         made = np.zeros(shape, part.dtype) if part.dtype.kind == "T" else zero(leaf.dtype, shape)
-        if part.dtype.kind == "O" and any(not isinstance(item, bytes) for item in part.flat[:1]):
-            made[:] = type(part.flat[0])()  # of `as_decimal`
+        if decimal:
+            made[:] = as_decimals(b"0")
         made[:there] = part
         return made
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tail of the data, and what stands in where a replica has none."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -223,3 +225,12 @@ def test_data_without_end_that_each_worker_reads_for_itself_keeps_its_full_steps
             return [sum(len(part) for part in strategy.experimental_local_results(next(iterator))) for _ in range(4)]
 
     assert on_workers(replicas, body) == [[2] * 4] * 2
+
+
+def test_decimals_are_filled_up_with_decimals_also_where_a_replica_has_no_rows() -> None:
+    table = pa.table({"x": pa.array([Decimal(1), Decimal(2), Decimal(3)])})
+    dataset = Dataset.from_arrow(table).as_decimal().batch(2)
+    strategy = mirrored(2)
+    *_, (values, mask) = strategy.experimental_distribute_dataset(dataset, InputOptions(tail="pad"))
+    parts = [[part.tolist() for part in strategy.experimental_local_results(each)] for each in (values["x"], mask)]
+    assert parts == [[[Decimal(3)], [Decimal(0)]], [[True], [False]]]

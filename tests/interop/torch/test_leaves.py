@@ -4,10 +4,12 @@
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -205,3 +207,11 @@ def test_rows_and_texts_that_were_made_are_cut_and_filled_up_on_several_ranks() 
     texts = di.data.Dataset.from_tensor_slices({"t": ["p", "q", "r"], "n": [1, 2, 3]}).as_text().batch(2)
     full, short = [(step["t"], mask.tolist()) for step, mask in Loader(texts, 0, 1, tail="pad")]
     assert (full, short) == ((["p", "q"], [True, True]), (["r", ""], [True, False]))
+
+
+def test_decimals_are_filled_up_with_decimals_also_on_ranks_without_rows() -> None:
+    table = pa.table({"x": pa.array([Decimal(1), Decimal(2), Decimal(3)])})
+    dataset = di.data.Dataset.from_arrow(table).as_decimal().batch(2)
+    for rank, there in enumerate([[Decimal(3)], [Decimal(0)]]):
+        *_, (step, mask) = Loader(dataset, rank, 2, tail="pad")
+        assert (list(step["x"]), mask.tolist()) == (there, [rank == 0])
