@@ -118,9 +118,9 @@ def test_only_pages_that_hold_rows_are_read(tmp_path: Path, monkeypatch: pytest.
     pq.write_table(table().select(["text"]), path, data_page_size=200, write_batch_size=16, use_dictionary=False)
     asked: list[int] = []
 
-    def counted(path: str, starts: Any, sizes: Any) -> Any:
+    def counted(path: str, starts: Any, sizes: Any, out: Any) -> Any:
         asked.append(int(sizes.sum()))
-        return read_spans(path, starts, sizes)
+        return read_spans(path, starts, sizes, out)
 
     monkeypatch.setattr(parquet_pages, "read_spans", counted)
     assert Parquet().fetch(path, np.array([300])).row(0) == {"text": b"%020d" % 300}
