@@ -456,8 +456,8 @@ def reading(path: str, group: int | None) -> AbstractContextManager[None]:
 class ParquetReader:
     """Pyarrow's `ParquetFile` over a file.
 
-    What it has decoded of a local file is not compared with its checksums again, which takes longer than decoding it, as long as
-    the file is the same.
+    What it has decoded of a local file is not compared with its checksums again while the file is the same: that takes longer
+    than decoding it.
 
     Args:
       opening: opens a `ParquetFile`, which compares pages with their checksums or not.

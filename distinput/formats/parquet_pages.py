@@ -163,7 +163,7 @@ def taken_rows(
 
 
 def _pays(pages: Pages, rows: Ints, local: bool) -> bool:
-    """Whether much is saved by reading only the pages of these rows; the dictionary of a local file only if they refer to it."""
+    """Whether much is saved by reading only the pages of these rows; of a local file the dictionary only if it is needed."""
     hit = np.diff(np.searchsorted(rows, pages.rows)) > 0
     return bool(2 * pages.sizes[hit].sum() < pages.sizes.sum() + local * pages.dictionary[1])
 
