@@ -427,27 +427,27 @@ def _file(reader: ParquetReader, group: int, column: str, pages: Pages, numbers:
     counts, starts, sizes = np.diff(pages.rows)[numbers], pages.starts[numbers], pages.sizes[numbers]
     start, words = pages.dictionary
     end, schema = 4 + words + int(sizes.sum()), _arrow_schema(path, stamp, column)
-    made = np.empty(end + _room_for_footer(leaf, described, schema), np.uint8)
+    content = np.empty(end + _room_for_footer(leaf, described, schema), np.uint8)
     local = reader.remote is None
     if local or not words:
-        _read(reader, starts, sizes, made[4 + words : end])
+        _read(reader, starts, sizes, content[4 + words : end])
     else:  # one request more would take longer
-        _read(reader, np.append(start, starts), np.append(words, sizes), made[4:end])
+        _read(reader, np.append(start, starts), np.append(words, sizes), content[4:end])
     try:
-        values, refers = _count_values(made[4 + words : end], sizes, counts, leaf.repeats)
+        values, refers = _count_values(content[4 + words : end], sizes, counts, leaf.repeats)
         if words and refers:
             if local:
-                _read(reader, np.array([start]), np.array([words]), made[4 : 4 + words])
-            if part_of(_page_header(made[4 : 4 + words]), 1, int) != _DICTIONARY_PAGE:
+                _read(reader, np.array([start]), np.array([words]), content[4 : 4 + words])
+            if part_of(_page_header(content[4 : 4 + words]), 1, int) != _DICTIONARY_PAGE:
                 raise ThriftError("a page of another kind where a dictionary should be")
         else:
-            made, end, words = made[words:], end - words, 0
+            content, end, words = content[words:], end - words, 0
         tail = _footer(leaf, described, schema, end - 4, words, values, int(counts.sum()))
     except ThriftError as error:
         raise DataLossError(f"{path}: row group {group}: damaged: column {column!r}: {error}") from error
-    made[:4] = np.frombuffer(b"PAR1", np.uint8)
-    made[end : end + len(tail)] = np.frombuffer(tail, np.uint8)
-    return made[: end + len(tail)]
+    content[:4] = np.frombuffer(b"PAR1", np.uint8)
+    content[end : end + len(tail)] = np.frombuffer(tail, np.uint8)
+    return content[: end + len(tail)]
 
 
 def _room_for_footer(leaf: _Leaf, described: _Described, schema: bytes) -> int:
