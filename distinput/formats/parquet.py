@@ -151,7 +151,7 @@ lists, would far exceed the read-ahead, and a few large columns are decoded just
 _SLICE_BYTES, _COLUMN_SLICE_BYTES = 16 << 20, 2 << 20
 """Target size of a slice, and of its largest column."""
 
-_PAGED_BYTES, _TIMES_DECODED = 4 << 20, 8
+_PAGED_BYTES, _TIMES_DECODED = 4 << 20, 16
 """Smaller slices are taken from the pages that hold them; they are no smaller than so many times less than these pages, which
 are decoded for each slice."""
 

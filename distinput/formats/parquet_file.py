@@ -4,9 +4,9 @@
 import os
 import struct
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from distinput.errors import DataLossError
@@ -453,25 +453,48 @@ def reading(path: str, group: int | None) -> AbstractContextManager[None]:
     return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
 
 
-class ParquetReader(NamedTuple):
+class ParquetReader:
     """Pyarrow's `ParquetFile` over a file.
 
+    What it has decoded of a local file is not compared with its checksums again while the file is the same: that takes longer
+    than decoding it.
+
     Args:
-      file: the `ParquetFile`.
+      opening: opens a `ParquetFile`, which compares pages with their checksums or not.
       remote: the remote file that it reads; None for a local file.
       path: of the file.
       stamp: of its version.
+
+    Attributes:
+      file: the `ParquetFile` that compares.
     """
 
-    file: Any
-    remote: RemoteFile | None
-    path: str
-    stamp: str
+    def __init__(self, opening: Callable[[bool], Any], remote: RemoteFile | None, path: str, stamp: str) -> None:
+        self.file, self.remote, self.path, self.stamp = opening(True), remote, path, stamp
+        self._opening = opening
+        self._compared: dict[Any, frozenset[int]] = {}
+
+    @cached_property
+    def _quick(self) -> Any:
+        return self._opening(False)
+
+    def compares(self, columns: Any, parts: Iterable[int]) -> bool:
+        """Whether checksums of these parts of columns are to be compared: some of them are not those that were noted last."""
+        known = self.remote is None and self._compared.get(columns, frozenset()).issuperset(parts)
+        return not known or stamp_of(self.path) != self.stamp
+
+    def note_compared(self, columns: Any, parts: Iterable[int]) -> None:
+        """Note that these parts of columns are as their checksums say."""
+        self._compared[columns] = frozenset(parts)
 
     def row_group(self, number: int, columns: Sequence[str] | None, threads: bool = True) -> Any:
         """Read these columns of a row group as a table; `threads`: several of them at a time, where there are cores."""
         if self.remote is None:
-            return self.file.read_row_group(number, columns=columns, use_threads=threads)
+            names = None if columns is None else tuple(columns)
+            file = self.file if self.compares(names, [number]) else self._quick
+            table = file.read_row_group(number, columns=columns, use_threads=threads)
+            self.note_compared(names, [number])
+            return table
         wanted = [
             chunk for chunk in chunks(self.path, self.stamp)[number] if columns is None or chunk.column in columns
         ]
@@ -480,6 +503,12 @@ class ParquetReader(NamedTuple):
             return self.file.read_row_group(number, columns=columns, use_threads=threads)
         finally:
             self.remote.keep([], [])
+
+    def close(self) -> None:
+        """Close what was opened."""
+        self.file.close()
+        if "_quick" in self.__dict__:
+            self._quick.close()
 
 
 @contextmanager
@@ -501,19 +530,21 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReade
     remote = RemoteFile(path, footer.size, footer.facts) if local is None and footer.size else None
     with naming(path):
         source = remote or (open_binary(path) if local is None else pa.OSFile(os.fsencode(local), "rb"))
+
+    def opening(compares: bool) -> Any:
+        return ParquetFile(
+            source,
+            metadata=footer.metadata,
+            page_checksum_verification=compares,
+            pre_buffer=False,
+            buffer_size=0 if remote is not None and at_once else buffered,
+        )
+
     with source:
         with reading(path, None):
-            file = ParquetFile(
-                source,
-                metadata=footer.metadata,
-                page_checksum_verification=True,
-                pre_buffer=False,
-                buffer_size=0 if remote is not None and at_once else buffered,
-            )
-        try:
-            yield ParquetReader(file, remote, path, stamp)
-        finally:
-            file.close()
+            reader = ParquetReader(opening, remote, path, stamp)
+        with closing(reader):
+            yield reader
 
 
 class Readers:

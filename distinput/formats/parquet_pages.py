@@ -10,7 +10,7 @@ Source: `parquet.thrift` of the format: OffsetIndex, PageHeader, FileMetaData; "
 
 import base64
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ from distinput.formats.parquet_file import (
 )
 from distinput.formats.tables import LruCache, checked_batch
 from distinput.names.lazy import library
+from distinput.values.buffers import Bytes
 
 pa = library("pyarrow")
 
@@ -55,6 +56,9 @@ _MOST_FOOTER = 1 << 20
 _HEADER_BYTES, _MOST_HEADER = 1 << 10, 1 << 20
 """How much is read at first to decode the header of a page, and at most: it may hold the bounds of the page's values."""
 
+_NUMBERS_IN_FOOTER = 64
+"""More than the footer of a file of chosen pages holds beside names, encodings and schemas."""
+
 _MOST_PAGES, _PAGES_BYTES = 1 << 16, 64 << 20
 """The most pages of a column of a row group, and the memory of those that are remembered."""
 
@@ -65,6 +69,9 @@ _TYPE, _ENCODINGS, _PATH, _CODEC, _DATA, _DICTIONARY = 1, 2, 3, 4, 9, 11
 _DATA_V1, _DICTIONARY_PAGE, _DATA_V2 = 0, 2, 3
 _HEADER_OF = {_DATA_V1: 5, _DATA_V2: 8}
 """Kinds of pages with values, and the field of the header of a page that describes it."""
+
+_REFER = {2, 8}
+"""Encodings of values that refer to a dictionary."""
 
 
 class Pages(NamedTuple):
@@ -131,7 +138,7 @@ def taken_rows(
     if sizes.nbytes > _SMALL_BYTES:
         for name in names:
             pages = pages_of(path, stamp, group, name)
-            if pages is not None and _pays(pages, rows):
+            if pages is not None and _pays(pages, rows, reader.remote is None):
                 paged[name] = pages
     whole = None if columns is None and not paged else [name for name in names if name not in paged]
     if not paged and sizes.nbytes <= _WHOLE_BYTES:
@@ -155,10 +162,10 @@ def taken_rows(
     return one_batch(table)
 
 
-def _pays(pages: Pages, rows: Ints) -> bool:
-    """Whether much is saved by reading only the pages of these rows."""
+def _pays(pages: Pages, rows: Ints, local: bool) -> bool:
+    """Whether much is saved by reading only the pages of these rows; of a local file the dictionary only if it is needed."""
     hit = np.diff(np.searchsorted(rows, pages.rows)) > 0
-    return bool(2 * pages.sizes[hit].sum() < pages.sizes.sum())
+    return bool(2 * pages.sizes[hit].sum() < pages.sizes.sum() + local * pages.dictionary[1])
 
 
 def _whole(
@@ -169,7 +176,7 @@ def _whole(
     if nbytes <= _WHOLE_BYTES or names == []:
         with reading(path, group):
             table, first, count = reader.row_group(group, names, threads), int(rows[0]), len(rows)
-            if (np.diff(rows) == 1).all():  # what is left out need not be looked at
+            if _follow(rows):  # what is left out need not be looked at
                 table, rows = table.slice(first, count), np.arange(count)
             yield taken(checked_batch(path, part, table), rows)
         return
@@ -263,13 +270,18 @@ def _scanned(local: str, begin: int, end: int, rows: int, repeats: bool) -> Page
 
 def _header_at(file: int, at: int, end: int) -> tuple[dict[int, Any], int]:
     """The header of the page that begins there, and its size."""
+    return _header(lambda most: os.pread(file, most, at), end - at)
+
+
+def _header(beginning: Callable[[int], bytes], size: int) -> tuple[dict[int, Any], int]:
+    """The header of a page of at most so many bytes, and its size; `beginning` gives the first bytes of it."""
     most = _HEADER_BYTES
     while True:
-        decoder = Compact(os.pread(file, min(most, end - at), at))
+        decoder = Compact(beginning(min(most, size)))
         try:
             return decoder.struct(), decoder.decoded
         except ThriftError:
-            if most >= min(_MOST_HEADER, end - at):
+            if most >= min(_MOST_HEADER, size):
                 raise
             most *= 8
 
@@ -345,71 +357,125 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
     for lot in dict.fromkeys(lots.tolist()):
         numbers = hit[lots == lot]
         counts = np.diff(pages.rows)[numbers]
-        starts, sizes = pages.starts[numbers], pages.sizes[numbers]
-        start, size = pages.dictionary
-        if size:
-            starts, sizes = np.append(start, starts), np.append(size, sizes)
-        content = _read(reader, starts, sizes)
+        local = rows[begins[numbers[0]] : begins[numbers[-1] + 1]]
+        local = local - np.repeat(pages.rows[numbers] - (np.cumsum(counts) - counts), np.diff(begins)[numbers])
         with reading(path, group):
-            made = _file(path, stamp, group, column, content, sizes, counts, size)
-            with ParquetFile(pa.BufferReader(made), page_checksum_verification=True) as file:
-                table = file.read(use_threads=False)  # it is one column
-        if table.num_rows != counts.sum():
+            made = _file(reader, group, column, pages, numbers)
+            compares = reader.compares(column, pages.starts[numbers].tolist())
+            with ParquetFile(pa.BufferReader(pa.py_buffer(made)), page_checksum_verification=compares) as file:
+                if _follow(local) and not _leaves(path, stamp)[column].repeats:
+                    table, want = _up_to(file, int(local[0]), len(local)), len(local)
+                    local = np.arange(want)
+                else:
+                    table, want = file.read(use_threads=False), int(counts.sum())  # it is one column
+        if table.num_rows != want:
             raise DataLossError(
-                f"{path}: {part}: damaged: pages of column {column!r} should have {counts.sum()} rows, but have "
-                f"{table.num_rows}"
+                f"{path}: {part}: damaged: pages of column {column!r} should have {want} rows, but have {table.num_rows}"
             )
-        table = checked_batch(path, part, table)
-        before = np.repeat(pages.rows[numbers] - (np.cumsum(counts) - counts), np.diff(begins)[numbers])
-        yield taken(table, rows[begins[numbers[0]] : begins[numbers[-1] + 1]] - before)
+        reader.note_compared(column, pages.starts[numbers].tolist())
+        yield taken(checked_batch(path, part, table), local)
 
 
-def _read(reader: ParquetReader, starts: Ints, sizes: Ints) -> memoryview:
-    """Bytes of a file behind one another; those near each other, and all of a remote file, are asked for together."""
+def _follow(rows: Ints) -> bool:
+    """Whether these ascending rows follow each other."""
+    return int(rows[-1]) - int(rows[0]) + 1 == len(rows) and bool((np.diff(rows) == 1).all())
+
+
+def _up_to(file: Any, first: int, count: int) -> Any:
+    """A table of rows of a file that follow each other; what stands behind them is not decoded."""
+    parts, at = [], 0
+    for batch in file.iter_batches(max(count, (first + count) // 4), use_threads=False):
+        at += batch.num_rows
+        if at > first:
+            start = max(0, first - at + batch.num_rows)
+            parts.append(batch.slice(start, first + count - at + batch.num_rows - start))
+        if at >= first + count:
+            break
+    return pa.Table.from_batches(parts, file.schema_arrow)
+
+
+def _read(reader: ParquetReader, starts: Ints, sizes: Ints, out: Bytes) -> None:
+    """Read bytes of a file into `out`, behind one another; all of a remote file are asked for together."""
     remote = reader.remote
     if remote is None:
-        return memoryview(read_spans(reader.path, starts, sizes))  # type: ignore[arg-type]  # see `FileStream.more`
+        read_spans(reader.path, starts, sizes, out)
+        return
     remote.keep(starts.tolist(), (starts + sizes).tolist())
     try:
-        parts = []
+        done = 0
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
             remote.seek(start)
-            parts.append(bytes(remote.read(size)))
-        return memoryview(b"".join(parts))
+            part = np.frombuffer(remote.read(size), np.uint8)
+            if len(part) != size:
+                raise DataLossError(f"{reader.path}: ends before byte {start + size}; the file has changed")
+            out[done : done + size] = part
+            done += size
     finally:
         remote.keep([], [])
 
 
-def _file(
-    path: str, stamp: str, group: int, column: str, content: memoryview, sizes: Ints, counts: Ints, dictionary: int
-) -> bytes:
-    """A Parquet file with the dictionary, if there is one, and these pages of a column.
+def _file(reader: ParquetReader, group: int, column: str, pages: Pages, numbers: Ints) -> Bytes:
+    """A Parquet file with these pages of a column, and before them the dictionary if they refer to it.
 
     Raises:
       DataLossError: a page has another size, or another number of values, than was said of it.
     """
+    path, stamp = reader.path, reader.stamp
     leaf = _leaves(path, stamp)[column]
     described = _described(path, stamp)[group][leaf.number]
     assert described is not None
+    counts, starts, sizes = np.diff(pages.rows)[numbers], pages.starts[numbers], pages.sizes[numbers]
+    start, words = pages.dictionary
+    end, schema = 4 + words + int(sizes.sum()), _arrow_schema(path, stamp, column)
+    content = np.empty(end + _room_for_footer(leaf, described, schema), np.uint8)
+    local = reader.remote is None
+    if local or not words:
+        _read(reader, starts, sizes, content[4 + words : end])
+    else:  # one request more would take longer
+        _read(reader, np.append(start, starts), np.append(words, sizes), content[4:end])
     try:
-        values = _count_values(content, sizes, counts, bool(dictionary), leaf.repeats)
-        fields = [
-            _number(_TYPE, described.kind, 0, 5),
-            _encoded_list(1, [_zigzag(each) for each in described.encodings], 5),
-            _encoded_list(1, [_varint(len(each)) + each for each in described.names], 8),
-            _number(_CODEC, described.codec, _PATH, 5),
-            _number(5, values, 4, 6),
-            _number(6, len(content), 5, 6),
-            _number(7, len(content), 6, 6),
-            _number(_DATA, 4 + dictionary, 7, 6),
-            _number(_DICTIONARY, 4, _DATA, 6) if dictionary else b"",
-        ]
+        values, refers = _count_values(content[4 + words : end], sizes, counts, leaf.repeats)
+        if words and refers:
+            if local:
+                _read(reader, np.array([start]), np.array([words]), content[4 : 4 + words])
+            if part_of(_page_header(content[4 : 4 + words]), 1, int) != _DICTIONARY_PAGE:
+                raise ThriftError("a page of another kind where a dictionary should be")
+        else:
+            content, end, words = content[words:], end - words, 0
+        tail = _footer(leaf, described, schema, end - 4, words, values, int(counts.sum()))
     except ThriftError as error:
         raise DataLossError(f"{path}: row group {group}: damaged: column {column!r}: {error}") from error
-    rows = int(counts.sum()) + 1  # pyarrow reads as many as there are; of one too many it would say nothing
+    content[:4] = np.frombuffer(b"PAR1", np.uint8)
+    content[end : end + len(tail)] = np.frombuffer(tail, np.uint8)
+    return content[: end + len(tail)]
+
+
+def _room_for_footer(leaf: _Leaf, described: _Described, schema: bytes) -> int:
+    """Bytes that a footer does not exceed; one of these numbers takes ten at most."""
+    names = described.names
+    numbers = _NUMBERS_IN_FOOTER + len(names) + len(described.encodings)
+    return 10 * numbers + sum(map(len, names)) + len(leaf.schema) + len(schema)
+
+
+def _footer(
+    leaf: _Leaf, described: _Described, schema: bytes, nbytes: int, dictionary: int, values: int, rows: int
+) -> bytes:
+    """The end of a file with so many bytes of pages, the first of which are those of a dictionary."""
+    rows += 1  # pyarrow reads as many as there are; of one too many it would say nothing
+    fields = [
+        _number(_TYPE, described.kind, 0, 5),
+        _encoded_list(1, [_zigzag(each) for each in described.encodings], 5),
+        _encoded_list(1, [_varint(len(each)) + each for each in described.names], 8),
+        _number(_CODEC, described.codec, _PATH, 5),
+        _number(5, values, 4, 6),
+        _number(6, nbytes, 5, 6),
+        _number(7, nbytes, 6, 6),
+        _number(_DATA, 4 + dictionary, 7, 6),
+        _number(_DICTIONARY, 4, _DATA, 6) if dictionary else b"",
+    ]
     described_column = _number(2, 4, 0, 6) + b"\x1c" + b"".join(fields) + b"\0\0"
-    row_group = _encoded_list(1, [described_column], 12) + _number(2, len(content), 1, 6) + _number(3, rows, 2, 6)
-    pair = _text(1, b"ARROW:schema", 0) + _text(2, _arrow_schema(path, stamp, column), 1) + b"\0"
+    row_group = _encoded_list(1, [described_column], 12) + _number(2, nbytes, 1, 6) + _number(3, rows, 2, 6)
+    pair = _text(1, b"ARROW:schema", 0) + _text(2, schema, 1) + b"\0"
     footer = b"".join(
         [
             _number(1, 2, 0, 5),
@@ -420,32 +486,37 @@ def _file(
             b"\0",
         ]
     )
-    return b"".join([b"PAR1", content, footer, len(footer).to_bytes(4, "little"), b"PAR1"])
+    return b"".join([footer, len(footer).to_bytes(4, "little"), b"PAR1"])
 
 
-def _count_values(content: memoryview, sizes: Ints, counts: Ints, dictionary: bool, repeats: bool) -> int:
-    """The values in pages; that they are pages of these sizes and numbers of rows is compared with what their headers say."""
+def _count_values(content: Bytes, sizes: Ints, counts: Ints, repeats: bool) -> tuple[int, bool]:
+    """The values in pages, and whether some refer to a dictionary.
+
+    That they are pages of these sizes and numbers of rows is compared with what their headers say.
+    """
     ends = np.cumsum(sizes).tolist()
-    total = 0
-    for place, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        decoder = Compact(bytes(content[start : min(end, start + _MOST_HEADER)]))
-        header = decoder.struct()
+    total, refers = 0, False
+    for rows, start, end in zip(counts.tolist(), [0, *ends], ends, strict=False):
+        header = _page_header(content[start:end])
         kind = part_of(header, 1, int)
-        if decoder.decoded + part_of(header, 3, int) != end - start:
-            raise ThriftError(f"a page of {end - start} bytes has another size in its header")
-        if dictionary and place == 0:
-            if kind != _DICTIONARY_PAGE:
-                raise ThriftError(f"a page of kind {kind} where a dictionary should be")
-            continue
         if kind not in _HEADER_OF:
             raise ThriftError(f"a page of kind {kind} where values should be")
         described = part_of(header, _HEADER_OF[kind], dict)
-        values, rows = part_of(described, 1, int), int(counts[place - dictionary])
+        values = part_of(described, 1, int)
         told = part_of(described, 3, int) if kind == _DATA_V2 else rows if repeats else values
         if told != rows or values < 0:
             raise ThriftError(f"a page of {told} rows that should have {rows}")
         total += values
-    return total
+        refers |= part_of(described, 4 if kind == _DATA_V2 else 2, int) in _REFER
+    return total, refers
+
+
+def _page_header(page: Bytes) -> Any:
+    """The header of a page, which says how long it is."""
+    header, size = _header(lambda most: page[:most].tobytes(), len(page))
+    if size + part_of(header, 3, int) != len(page):
+        raise ThriftError(f"a page of {len(page)} bytes has another size in its header")
+    return header
 
 
 @lru_cache(maxsize=256)

@@ -445,7 +445,7 @@ def portions_in(
 # ----------------------------------------------------------------------------
 
 
-_WORTH_A_THREAD = 1 << 18
+_WORTH_A_THREAD = 1 << 19
 """Bytes of a portion. Of inputs that share their room, smaller ones are decoded by who asks for them: to hand one over to a
 thread, and to wait for it, takes as long as to decode it."""
 

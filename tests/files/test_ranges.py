@@ -6,7 +6,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, NotFoundError
@@ -29,11 +29,16 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @given(
     spans=st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 24)), max_size=9), gap=st.sampled_from([0, 9, 4096])
 )
+@example(spans=[(3, 5), (8, 0), (8, 7)], gap=0)  # nothing is between them
+@example(spans=[(0, 5), (3, 2), (9, 4)], gap=9)  # they take as much as what they span
 def test_spans_come_one_after_the_other(path: str, spans: list[tuple[int, int]], gap: int) -> None:
     starts, sizes = np.array(spans, np.int64).reshape(-1, 2).T.copy()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("distinput.files.source._GAP", gap)
         found = read_spans(path, starts, sizes)
+        out = np.empty(len(found), np.uint8)
+        assert read_spans(path, starts, sizes, out) is out
+    assert out.tobytes() == found.tobytes()
     assert found.tobytes() == b"".join(DATA[start : start + size] for start, size in spans)
 
 

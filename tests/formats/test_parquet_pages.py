@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.errors import DistinputError
+from distinput.errors import DataLossError, DistinputError
 from distinput.files.source import read_spans, stamp_of
 from distinput.formats import parquet_pages
 from distinput.formats.parquet import Parquet, write_parquet
-from distinput.formats.parquet_pages import pages_of
+from distinput.formats.parquet_file import opened
+from distinput.formats.parquet_pages import pages_of, taken_rows
 from tests.depth import cases
 from tests.formats.reading import flipped, plain
 
@@ -62,6 +64,11 @@ KINDS: dict[str, dict[str, Any]] = {
         "use_dictionary": False,
         "column_encoding": {"int": "DELTA_BINARY_PACKED", "text": "DELTA_BYTE_ARRAY"},
         "write_page_index": True,
+    },
+    "a dictionary that ends": {
+        "dictionary_pagesize_limit": 1000,
+        "write_page_index": True,
+        "write_page_checksum": True,
     },
     "no schema of Arrow": {"store_schema": False, "write_page_index": True},
     "int96": {"use_deprecated_int96_timestamps": True},
@@ -118,14 +125,107 @@ def test_only_pages_that_hold_rows_are_read(tmp_path: Path, monkeypatch: pytest.
     pq.write_table(table().select(["text"]), path, data_page_size=200, write_batch_size=16, use_dictionary=False)
     asked: list[int] = []
 
-    def counted(path: str, starts: Any, sizes: Any) -> Any:
+    def counted(path: str, starts: Any, sizes: Any, out: Any) -> Any:
         asked.append(int(sizes.sum()))
-        return read_spans(path, starts, sizes)
+        return read_spans(path, starts, sizes, out)
 
     monkeypatch.setattr(parquet_pages, "read_spans", counted)
     assert Parquet().fetch(path, np.array([300])).row(0) == {"text": b"%020d" % 300}
     assert len(asked) == 1
     assert asked[0] < 1000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_slices_are_those_of_whole_row_groups(kind: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    written(path, kind)
+    whole = pq.ParquetFile(path).read_row_group(1).to_pylist()
+    with opened(path, stamp_of(path)) as reader:
+        for first, stop in [(0, 250), (0, 1), (3, 90), (90, 100), (100, 249), (249, 250), (40, 42)]:
+            found = taken_rows(reader, 1, None, np.arange(first, stop), threads=False)
+            assert found.to_pylist() == whole[first:stop]
+
+
+def unlike(tmp_path: Path) -> str:
+    """A file of text whose first values are in a dictionary, and whose last ones are not."""
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(
+        table().select(["text"]), path, data_page_size=200, write_batch_size=16, dictionary_pagesize_limit=4000,
+        compression="none", write_page_index=True, write_page_checksum=True,
+    )  # fmt: skip
+    return path
+
+
+def test_a_dictionary_is_read_for_pages_that_refer_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = unlike(tmp_path)
+    pages = pages_of(path, stamp_of(path), 0, "text")
+    assert pages is not None
+    assert pages.dictionary[1] > 4000
+    asked: list[int] = []
+
+    def counted(path: str, starts: Any, sizes: Any, out: Any) -> Any:
+        asked.append(int(sizes.sum()))
+        return read_spans(path, starts, sizes, out)
+
+    monkeypatch.setattr(parquet_pages, "read_spans", counted)
+    assert Parquet().fetch(path, np.array([ROWS - 1])).row(0) == {"text": b"%020d" % (ROWS - 1)}
+    assert sum(asked) < 1000
+    assert Parquet().fetch(path, np.array([0])).row(0) == {"text": b"%020d" % 0}
+    assert asked[-1] == pages.dictionary[1]
+
+
+def test_pages_are_compared_with_their_checksums_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = unlike(tmp_path)
+    compared: list[bool] = []
+
+    class Noted(pq.ParquetFile):  # type: ignore[misc]
+        def __init__(self, *args: Any, page_checksum_verification: bool = False, **options: Any) -> None:
+            compared.append(page_checksum_verification)
+            super().__init__(*args, page_checksum_verification=page_checksum_verification, **options)
+
+    with opened(path, stamp_of(path)) as reader:
+        monkeypatch.setattr(pq, "ParquetFile", Noted)
+        for first in (0, 2, 4, 500, 502, 0):
+            assert taken_rows(reader, 0, None, np.arange(first, first + 2), threads=False).num_rows == 2
+        assert compared == [True, False, False, True, False, True]
+        os.utime(path, (1, 1))  # whoever changes the file, another time is that of its change
+        taken_rows(reader, 0, None, np.arange(2), threads=False)
+        assert compared[6:] == [True]
+
+
+def test_row_groups_are_compared_with_their_checksums_once(tmp_path: Path) -> None:
+    path = unlike(tmp_path)
+    with opened(path, stamp_of(path)) as reader:
+        first = reader.row_group(0, None)
+        assert not reader.compares(None, [0])
+        assert reader.compares(("text",), [0])
+        assert reader.row_group(0, None).equals(first)
+        assert reader.row_group(0, []).num_columns == 0
+
+
+def test_each_slice_of_a_damaged_page_is_an_error(tmp_path: Path) -> None:
+    path = unlike(tmp_path)
+    pages = pages_of(path, stamp_of(path), 0, "text")
+    assert pages is not None
+    content = bytearray(Path(path).read_bytes())
+    place = int(np.searchsorted(pages.rows, 500, "right")) - 1
+    content[int(pages.starts[place] + pages.sizes[place]) - 1] ^= 1  # a letter of the last value
+    Path(path).write_bytes(content)
+    rows = range(*pages.rows[place : place + 2].tolist())
+    with opened(path, stamp_of(path)) as reader:
+        assert taken_rows(reader, 0, None, np.arange(2), threads=False).num_rows == 2
+        for first in (rows.start, rows.start + 1, rows.stop - 1, rows.start):
+            with pytest.raises(DataLossError, match=r"a\.parquet"):
+                taken_rows(reader, 0, None, np.arange(first, rows.stop), threads=False)
+
+
+def test_headers_of_pages_may_be_long(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    texts = [f"{row:03000}" for row in range(60)]
+    pq.write_table(pa.table({"text": texts}), path, data_page_size=9000, write_batch_size=2, use_dictionary=False)
+    assert [row["text"] for row in Parquet().fetch(path, np.array([7, 31])).elements()] == [
+        texts[row].encode() for row in (7, 31)
+    ]
 
 
 def test_large_row_groups_without_pages_are_decoded_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,6 +146,20 @@ def test_a_source_of_a_large_mixture_holds_a_small_part_of_a_row_group(
     assert max(held) > 2_000_000
 
 
+def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path) -> None:
+    """Text of which a page has a megabyte, and so has the dictionary: few rows of it are held, and no thread decodes them."""
+    rows, files = 4000, 60
+    letters = np.random.default_rng(0).integers(97, 123, 800 * rows, np.uint8).tobytes()
+    di.io.write_parquet(tmp_path / "a.parquet", {"s": [letters[800 * row :][:800] for row in range(rows)]})
+    sources = [di.data.ParquetDataset(str(tmp_path / "a.parquet")) for _ in range(files)]
+    threads, before, most = threading.active_count(), pa.total_allocated_bytes(), 0
+    for batch in Dataset.sample_from_datasets(sources, seed=1).batch(256).take(100):
+        assert len(batch["s"]) == 256
+        most = max(most, pa.total_allocated_bytes() - before)
+        assert threading.active_count() <= threads + 1  # one compiles kernels
+    assert 0 < most < files * 450_000
+
+
 def test_readers_of_a_mixture_share_their_threads(folder: Path) -> None:
     before = threading.active_count()
     sources = [di.data.ParquetDataset(str(folder / f"{n % FILES}.parquet")).repeat() for n in range(100)]
