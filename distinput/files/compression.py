@@ -386,6 +386,21 @@ _OTHERS = (".br", ".lz", ".lzma", ".lzo", ".xz", ".z")
 """Suffixes of files that other programs have compressed, and that would be read as they are."""
 
 
+def page_codec(op: str, compression: Any) -> str:
+    """The codec of the pages of Parquet files, as pyarrow names it.
+
+    Raises:
+      InvalidArgumentError: there is none of this name.
+    """
+    known = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
+    codec = compression.lower() if isinstance(compression, str) and compression else compression or "none"
+    if codec not in known:
+        raise InvalidArgumentError(
+            f"{op}: compression of Parquet files must be one of {', '.join(known)}, got {compression!r}"
+        )
+    return str(codec)
+
+
 def as_compression(name: str | bytes | None) -> Compression:
     """A compression type by its name; None means no compression.
 

@@ -358,7 +358,10 @@ def shares_of(weights: Any, count: int) -> list[float]:
       TypeError: they are not numbers.
       InvalidArgumentError: there is not one for each dataset, one is negative, all are 0, or they or their sum are infinite.
     """
-    found = np.asarray(weights)
+    try:
+        found = np.asarray(weights)
+    except ValueError:  # lists of several lengths
+        found = np.asarray(weights, object)
     if found.dtype.kind not in "fiub":
         raise TypeError(
             f"sample_from_datasets: weights must be numbers or a dataset of vectors of numbers, got {weights!r}"

@@ -198,9 +198,10 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
             raise TypeError(
                 f"padded_batch: the dimensions of the padded shape of {path} must be integers or None, got {given!r}"
             )
-        if size is not None and size < -1:
+        if size is not None and not -1 <= size <= np.iinfo(np.int64).max:
             raise InvalidArgumentError(
-                f"padded_batch: the dimensions of the padded shape of {path} must be at least 0, or None, got {given!r}"
+                f"padded_batch: the dimensions of the padded shape of {path} must be at least 0 and fit into int64, or None, "
+                f"got {given!r}"
             )
         shape.append(None if size is None or size == -1 else int(size))
     return tuple(shape)

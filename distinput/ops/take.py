@@ -10,7 +10,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import integer
+from distinput.plan.check import in_int64
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
@@ -23,7 +23,7 @@ class _ByCount(SameElements):
     count: int
 
     def __post_init__(self) -> None:
-        integer(self.op, "count", self.count)
+        in_int64(self.op, "count", self.count)
 
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return replace(self, input=pieces, count=self.count * each if self.count > 0 else self.count)

@@ -28,6 +28,7 @@ from distinput.ops.concatenate import Concatenate
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out, paths_of
 from distinput.ops.slices import Slices, from_tensor_slices
+from distinput.plan.check import integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
@@ -117,6 +118,8 @@ def reading(
 
     Behind it are the ops that `text`, `nested` and `decimals` stand for.
     """
+    if num_parallel_reads is not None:
+        integer(file_format.name, "num_parallel_reads", num_parallel_reads)
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
     table = names.table if isinstance(names, FileNames) else None
     paths = _known(names)
