@@ -450,12 +450,16 @@ def codec_of_suffix(path: str) -> Compression:
 def without_query(path: str) -> str:
     """The part of a URL that ends with the name of the file, without a query; a local path as it is.
 
-    In a chain, that is the first link that names a file.
+    In a chain, that is the first link that names a file. Folders of a store may have a `?` in their names.
 
     >>> without_query("zip://a.txt::s3://bucket/b.zip"), without_query("simplecache::https://host/a.txt?v=1")
     ('zip://a.txt', 'https://host/a.txt')
     """
-    return next((link.partition("?")[0] for link in path.split("::") if "://" in link), path)
+    link = next((link for link in path.split("::") if "://" in link), None)
+    if link is None:
+        return path
+    folder, slash, name = ("", "", link) if link.startswith(("http://", "https://")) else link.rpartition("/")
+    return folder + slash + name.partition("?")[0]
 
 
 class Inflater:
