@@ -18,7 +18,7 @@ from distinput.arrow.arrow import (
     columns_of,
     one_batch,
     taken,
-    to_column,
+    to_columns,
     without_rows,
     without_views,
 )
@@ -464,7 +464,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
                 continue
             if name in fill:
                 try:
-                    arrays[name] = to_column(array, name, fill[name])
+                    arrays[name] = to_columns(array, name, fill[name])
                 except (FillError, NullsError, UnsupportedTypeError) as error:
                     raise InvalidArgumentError(f"{reading.who}: {error}") from None
         elif valid.get(name):

@@ -22,6 +22,8 @@ _GROUP_ROWS = 1 << 20
 class ParquetWriter(Writer):
     """Rows of Parquet files; `distinput.data.ParquetDataset` and any other reader of Parquet read them.
 
+    Parquet has no times in seconds: `datetime64[s]` becomes `datetime64[ms]`, which the `element_spec` of the files says too.
+
     Args:
       compression: of the pages, as pyarrow names it: "snappy", "zstd", "gzip", "lz4", "brotli", or None.
       text: columns whose byte strings are UTF-8 and become strings: True for all, or a list of names.
