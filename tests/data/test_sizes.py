@@ -30,12 +30,11 @@ def parsed(place: int) -> Any:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "take": (
-        lambda: Dataset.range(3).take(HUGE),
+    "skip": (
+        lambda: Dataset.counter().skip(HUGE),
         InvalidArgumentError,
-        "take: count must be at most 9223372036854775807",
+        "skip: count must be at most 9223372036854775807",
     ),
-    "skip": (lambda: Dataset.counter().skip(HUGE), InvalidArgumentError, "skip: count must be at most"),
     "repeat": (
         lambda: Dataset.range(3).repeat(-HUGE),
         InvalidArgumentError,
