@@ -13,7 +13,7 @@ from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.plan.check import at_least, refuse_sparse, without_sparse
+from distinput.plan.check import at_least, in_int64, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
 from distinput.run.run import Run
 from distinput.streaming.padding import Late, Padding, for_leaves, padding_fills
@@ -198,10 +198,11 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
             raise TypeError(
                 f"padded_batch: the dimensions of the padded shape of {path} must be integers or None, got {given!r}"
             )
-        if size is not None and not -1 <= size <= np.iinfo(np.int64).max:
+        if size is not None and size < -1:
             raise InvalidArgumentError(
-                f"padded_batch: the dimensions of the padded shape of {path} must be at least 0 and fit into int64, or None, "
-                f"got {given!r}"
+                f"padded_batch: the dimensions of the padded shape of {path} must be at least 0, or None, got {given!r}"
             )
+        if size is not None:
+            in_int64("padded_batch", f"each dimension of the padded shape of {path}", int(size))
         shape.append(None if size is None or size == -1 else int(size))
     return tuple(shape)

@@ -317,7 +317,8 @@ class Shuffle(Seeded, SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.input.random_access and "input" not in state:
-            if not (run.tolerant and self.input.may_fail):
+            # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not.
+            if not (run.tolerant and self.input.may_fail) or (state["row"] and not run.dropping):
                 return self._by_number(state, run)
             # After an error other elements may take the positions of those that follow, so the elements themselves must wait.
             begin = {**state, "row": 0, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}

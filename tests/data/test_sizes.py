@@ -61,7 +61,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "padded_batch": (
         lambda: Dataset.from_tensors([1]).padded_batch(1, padded_shapes=[HUGE]),
         InvalidArgumentError,
-        "padded_batch: the dimensions of the padded shape of the element must be at least 0 and fit into int64",
+        "padded_batch: each dimension of the padded shape of the element must be at most 9223372036854775807",
     ),
     "num_parallel_reads": (
         lambda: di.data.TextLineDataset("a.txt", num_parallel_reads="3"),
