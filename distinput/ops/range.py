@@ -149,7 +149,7 @@ class Counter(InMemory):
 
     Raises:
       TypeError: `output_type` is not a dtype of numbers, or a float is given where it is one of integers.
-      InvalidArgumentError: `first` does not fit into `output_type`, or `step` into 64 bits.
+      InvalidArgumentError: `first` or `step` does not fit into 64 bits.
 
     Source: `tf.data.Dataset.counter`.
     """
@@ -169,7 +169,7 @@ class Counter(InMemory):
             if dtype.kind == "f":
                 normalized(self, name, float(_number(shown, value)))
             else:
-                normalized(self, name, _fitting(shown, integer("counter", shown, value), dtype))
+                normalized(self, name, _in_64_bits(shown, integer("counter", shown, value)))
         normalized(self, "output_type", dtype)
 
     @cached_property
@@ -206,11 +206,10 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _fitting(name: str, value: int, dtype: Any) -> int:
-    """A number that does not become another one: a start in its dtype, a distance in 64 bits."""
-    least, most = (np.iinfo(dtype).min, np.iinfo(dtype).max) if name == "start" else (-(2**63), 2**64 - 1)
-    if not least <= value <= most:
-        raise InvalidArgumentError(f"counter: {name} must be from {least} to {most}, got {value}; give another dtype")
+def _in_64_bits(name: str, value: int) -> int:
+    """A number of which TensorFlow makes a tensor; it wraps around where the dtype is narrower."""
+    if not -(2**63) <= value < 2**64:
+        raise InvalidArgumentError(f"counter: {name} must fit into 64 bits, got {value}")
     return value
 
 

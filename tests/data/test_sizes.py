@@ -49,14 +49,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "counter": (
         lambda: Dataset.counter(HUGE),
         InvalidArgumentError,
-        "counter: start must be from -9223372036854775808 to",
+        "counter: start must fit into 64 bits, got 1180591620",
     ),
-    "counter of bytes": (
-        lambda: Dataset.counter(256, dtype="uint8"),
+    "counter step": (
+        lambda: Dataset.counter(0, -HUGE),
         InvalidArgumentError,
-        "start must be from 0 to 255",
+        "counter: step must fit into 64 bits, got -118",
     ),
-    "counter step": (lambda: Dataset.counter(0, HUGE), InvalidArgumentError, "counter: step must be from"),
     "position": (lambda: Dataset.counter()[HUGE], IndexError, "positions fit into int64"),
     "padded_batch": (
         lambda: Dataset.from_tensors([1]).padded_batch(1, padded_shapes=[HUGE]),
