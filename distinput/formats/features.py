@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.plan.check import at_least, in_int64, normalized
+from distinput.plan.check import in_int64, normalized
 from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
@@ -225,7 +225,9 @@ class UniformRowLength:
     length: int
 
     def __init__(self, length: int) -> None:
-        normalized(self, "length", at_least("UniformRowLength", "length", length, 1))
+        normalized(self, "length", in_int64("UniformRowLength", "length", length))
+        if self.length < 1:
+            raise InvalidArgumentError(f"UniformRowLength: length must be at least 1, got {length}")
 
 
 _PARTITIONS = (RowLengths, RowLimits, RowSplits, RowStarts, UniformRowLength, ValueRowIds)
