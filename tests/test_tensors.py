@@ -3,11 +3,13 @@
 
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import distinput as tf
 
@@ -109,6 +111,29 @@ def test_reductions_keep_the_dtype() -> None:
     assert same(tf.reduce_mean(-np.array([1, 2])), np.int64(-1))  # the fraction is cut off
     assert same(tf.reduce_sum(value, axis=[0, 1], keepdims=True), np.array([[11]], "i4"))
     assert same(tf.reduce_mean(tf.constant(value, tf.float32), 1), np.float32([1.5, 4.0]))
+
+
+WHOLE = st.sampled_from(["i1", "u1", "i4", "u4", "i8", "u8"]).flatmap(
+    lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=1, max_dims=3, max_side=4))
+)
+
+
+@given(WHOLE, st.data())
+def test_a_mean_of_integers_is_exact_and_cut_off(numbers, data) -> None:
+    """Large ones too, which floats do not hold, and whose sum no integer of 64 bits holds."""
+    axis = data.draw(st.none() | st.integers(-numbers.ndim, numbers.ndim - 1))
+    made, whole = tf.reduce_mean(numbers, axis), np.asarray(numbers.astype(object).sum(axis=axis))
+    count = numbers.size // whole.size
+    assert made.dtype == numbers.dtype
+    assert np.asarray(made).reshape(-1).tolist() == [
+        int(Fraction(total, count)) for total in whole.reshape(-1).tolist()
+    ]
+
+
+def test_a_mean_of_large_or_of_no_integers() -> None:
+    assert same(tf.reduce_mean(np.array([2**53 + 1] * 3)), np.int64(2**53 + 1))
+    assert same(tf.reduce_mean(np.array([[2**62, 2**62]]), 1, keepdims=True), np.array([[2**62]]))
+    assert same(tf.reduce_mean(np.zeros((2, 0), "i4"), 1), np.array([0, 0], "i4"))
 
 
 def test_reshape_is_that_of_tensorflow() -> None:

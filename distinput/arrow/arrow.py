@@ -342,6 +342,16 @@ def to_columns(array: Any, name: str, fill: Any = None) -> Any:
     return _to_columns(without_runs(array), _Place(name, fill))
 
 
+def has_structs(kind: Any) -> bool:
+    """Whether values of a type of Arrow have fields with names.
+
+    >>> import pyarrow as pa
+    >>> has_structs(pa.list_(pa.struct({"x": pa.int64()}))), has_structs(pa.list_(pa.int64()))
+    (True, False)
+    """
+    return types.is_struct(kind) or any(has_structs(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def one_batch(table: Any) -> Any:
     """All rows of a table as one record batch.
 

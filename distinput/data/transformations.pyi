@@ -331,7 +331,8 @@ class Transformations(Generic[T_co]):
         new process makes the pass again; so does `skip`, since only a complete pass is kept.
         An op that reads by position (`global_shuffle`) makes all elements before its first one. A worker of a job whose policy
         divides what is below keeps its own part. Elements that failed are not kept: what `ignore_errors` behind the cache left out
-        is an error again for those who do not leave it out.
+        is an error again for those who do not leave it out. A pickled or deeply copied dataset has no elements in its cache yet:
+        the other process makes the same ones itself.
 
         With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
         or nothing: a pass that ends before all elements are made is not kept, which a warning tells where a step behind the cache,

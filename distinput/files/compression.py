@@ -386,6 +386,21 @@ _OTHERS = (".br", ".lz", ".lzma", ".lzo", ".xz", ".z")
 """Suffixes of files that other programs have compressed, and that would be read as they are."""
 
 
+def page_codec(op: str, compression: Any) -> str:
+    """The codec of the pages of Parquet files, as pyarrow names it.
+
+    Raises:
+      InvalidArgumentError: there is none of this name.
+    """
+    known = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
+    codec = compression.lower() if isinstance(compression, str) and compression else compression or "none"
+    if codec not in known:
+        raise InvalidArgumentError(
+            f"{op}: compression of Parquet files must be one of {', '.join(known)}, got {compression!r}"
+        )
+    return str(codec)
+
+
 def as_compression(name: str | bytes | None) -> Compression:
     """A compression type by its name; None means no compression.
 
@@ -435,12 +450,16 @@ def codec_of_suffix(path: str) -> Compression:
 def without_query(path: str) -> str:
     """The part of a URL that ends with the name of the file, without a query; a local path as it is.
 
-    In a chain, that is the first link that names a file.
+    In a chain, that is the first link that names a file. Folders of a store may have a `?` in their names.
 
     >>> without_query("zip://a.txt::s3://bucket/b.zip"), without_query("simplecache::https://host/a.txt?v=1")
     ('zip://a.txt', 'https://host/a.txt')
     """
-    return next((link.partition("?")[0] for link in path.split("::") if "://" in link), path)
+    link = next((link for link in path.split("::") if "://" in link), None)
+    if link is None:
+        return path
+    folder, slash, name = ("", "", link) if link.startswith(("http://", "https://")) else link.rpartition("/")
+    return folder + slash + name.partition("?")[0]
 
 
 class Inflater:

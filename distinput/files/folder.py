@@ -204,7 +204,7 @@ _PATTERN = re.compile(r"[*?\[{]")
 def named_files(names: Sequence[str], chosen: Callable[[list[str]], list[str]] = list) -> list[str]:
     """The files that some names stand for, in the order of the names.
 
-    A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a local file or directory of this name. A name that
+    A name with `*`, `?`, `[...]` or braces is a pattern, unless there is a file or a local directory of this name. A name that
     ends with `/`, and a single name of a local directory, stands for the files below it, sorted, without pipes, and without
     those whose name, or a folder of it, begins with `.` or `_`; if the directory has a manifest, for the files that it lists.
     Any other name is not looked up: reading it fails if it is not there.

@@ -379,6 +379,8 @@ def _found(pattern: str, folders: bool) -> list[str]:
     one_by_one = local_path(pattern) is not None or len(names) < _LISTED
     listed = None if one_by_one else set(_matches(_BRACES.sub("*", pattern), folders))
     missing = [name for name in names if (not _matches(name, folders) if listed is None else name not in listed)]
+    if missing and local_path(pattern) is None and _matches(pattern, folders):  # a file named with braces
+        return [pattern]
     if missing:
         raise NoMatchError(f"No files matched pattern: {missing[0]}, one of {len(missing)} missing of {pattern}")
     return names
@@ -392,9 +394,12 @@ def _matches(pattern: str, folders: bool) -> list[str]:
         found = _globbed_here(local)
         return found if folders else [path for path in found if os.path.isfile(path) or not os.path.exists(path)]
     system, name = file_system(pattern)
-    if not has_magic(name) or ("*" not in name and "?" not in name and _exists(pattern, system, name)):
-        return [pattern] if _exists(pattern, system, name) else []
-    return [_as_written(pattern, path) for path in globbed(system, name, folders=folders)]
+    if not has_magic(name) or "[" in name:  # which does not match itself
+        there = _exists(pattern, system, name)
+        if there or not has_magic(name):
+            return [pattern] * there
+    found = [_as_written(pattern, path) for path in globbed(system, name, folders=folders)]
+    return [pattern] if pattern in found else found  # a file of a store may be named `a*b.txt`, too
 
 
 def _globbed_here(pattern: str) -> list[str]:

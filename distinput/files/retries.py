@@ -101,7 +101,7 @@ class Retries:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not value > 0:
+            if not isinstance(value, int | float) or not value > 0:
                 raise InvalidArgumentError(f"Retries: {name} must be more than 0 seconds, got {value!r}")
 
 

@@ -105,7 +105,7 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
     >>> format_named("text").name, format_named("text", "indices").index_folder
     ('text', 'indices')
     """
-    if index and _INDEXED + name not in FORMATS:
+    if index and f"{_INDEXED}{name}" not in FORMATS:
         FORMATS.find(name)
         known = [known.removeprefix(_INDEXED) for known in FORMATS if known.startswith(_INDEXED)]
         raise ValueError(f"{name}: files of this format have no index; there is one for {', '.join(known)}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.plan.check import normalized
+from distinput.plan.check import in_int64, normalized
 from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
@@ -193,6 +193,10 @@ class RowLimits:
         return np.diff(given, prepend=0)
 
 
+_MOST_ROWS = 1 << 27
+"""Rows of one record, most of them without values, whose lengths take 1 GiB: numbers behind them are damaged."""
+
+
 @dataclass(frozen=True)
 class ValueRowIds:
     """The number of the row of each value, in ascending order, is the value of a key; see `RaggedFeature`."""
@@ -201,7 +205,7 @@ class ValueRowIds:
 
     def lengths(self, given: Ints, total: int) -> Ints | None:
         """The length of each row; None if these are none."""
-        if len(given) != total or (np.diff(given, prepend=0) < 0).any():
+        if len(given) != total or (np.diff(given, prepend=0) < 0).any() or (given >= _MOST_ROWS).any():
             return None
         return np.bincount(given).astype(np.int64) if total else given
 
@@ -214,13 +218,14 @@ class UniformRowLength:
       length: at least 1.
 
     Raises:
+      TypeError: it is not an integer.
       InvalidArgumentError: it is less.
     """
 
     length: int
 
     def __init__(self, length: int) -> None:
-        normalized(self, "length", operator.index(length))
+        normalized(self, "length", in_int64("UniformRowLength", "length", length))
         if self.length < 1:
             raise InvalidArgumentError(f"UniformRowLength: length must be at least 1, got {length}")
 
@@ -283,7 +288,7 @@ class SparseFeature:
         """The size of each axis."""
         given = self.size if isinstance(self.size, list | tuple) else (self.size,)
         try:
-            return tuple([operator.index(size) for size in given])
+            return tuple([in_int64("SparseFeature", "size", operator.index(size)) for size in given])
         except TypeError:
             raise InvalidArgumentError(f"SparseFeature: size must be integers, got {self.size!r}") from None
 
@@ -369,7 +374,7 @@ def _known_shape(shape: Any, what: str) -> tuple[int, ...]:
             f"{what}: all dimensions of the shape must be known, got {given}; "
             "use FixedLenSequenceFeature or VarLenFeature for values that differ in number"
         )
-    return tuple(d for d in dims if d is not None)
+    return tuple([in_int64(what, "each dimension", d) for d in dims])
 
 
 def _dims(shape: Any) -> tuple[int | None, ...] | None:

@@ -102,7 +102,7 @@ class _Windows(CountedTable):
         if self.tail not in ("drop", "pad"):
             raise InvalidArgumentError(f"{self.name}: tail must be 'drop' or 'pad', got {self.tail!r}")
         for name, number in numbers.items():
-            if not number > 0:
+            if isinstance(number, str | None) or not number > 0:
                 raise InvalidArgumentError(f"{self.name}: {name} must be more than 0, got {number}")
 
 

@@ -301,22 +301,42 @@ def write_megatron(
     bounds = [0]
     with Sink(path) as tokens, Sink(_index_path(path)) as index:
         for element in sequences:
-            for given in element if documents else (element,):
-                sequence, mode = given if multimodal else (given, 0)
-                found = as_tokens(f"write_megatron: sequence {len(sizes)}", sequence, kind)
-                if not -128 <= mode <= 127 or mode != int(mode):
-                    raise InvalidArgumentError(
-                        f"write_megatron: sequence {len(sizes)}: its mode must be an int8, got {mode}"
-                    )
+            for given in _members(element, len(bounds) - 1) if documents else (element,):
+                which = f"write_megatron: sequence {len(sizes)}"
+                sequence, mode = _with_mode(which, given) if multimodal else (given, 0)
+                found = as_tokens(which, sequence, kind)
                 tokens.write(found.tobytes())
                 sizes.append(len(found))
-                modes.append(int(mode))
+                modes.append(mode)
             bounds.append(len(sizes))
         index.write(index_bytes(kind, np.array(sizes, np.int64), np.array(bounds), modes if multimodal else None))
         # An older index must never stand beside these tokens, not even if this process ends here.
         remove_file(index.path)
         tokens.close()
     return len(sizes)
+
+
+def _members(document: Any, number: int) -> Iterable[Any]:
+    """The sequences of a document."""
+    if not isinstance(document, Iterable):
+        raise InvalidArgumentError(
+            f"write_megatron: document {number} must be a list of sequences, got {document!r:.60}"
+        )
+    return document
+
+
+def _with_mode(which: str, given: Any) -> tuple[Any, int]:
+    """A sequence, and its mode."""
+    try:
+        sequence, mode = given
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"{which}: must be a pair of an array [length] and its mode, got {given!r:.60}; leave multimodal out for arrays"
+        ) from None
+    number = _array(mode)
+    if number.shape or number.dtype.kind not in "iuf" or not -128 <= number <= 127 or number != int(number):
+        raise InvalidArgumentError(f"{which}: its mode must be an int8, got {mode!r}")
+    return sequence, int(number)
 
 
 def index_bytes(dtype: np.dtype[Any], sizes: Ints, bounds: Ints, modes: Sequence[int] | None = None) -> bytes:
@@ -334,6 +354,13 @@ def index_bytes(dtype: np.dtype[Any], sizes: Ints, bounds: Ints, modes: Sequence
     return head + b"".join(part.tobytes() for part in parts)
 
 
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return np.asarray(value, object)
+
+
 def as_tokens(which: str, sequence: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A sequence as it is stored.
 
@@ -342,7 +369,7 @@ def as_tokens(which: str, sequence: Any, dtype: np.dtype[Any]) -> np.ndarray[Any
       sequence: an array [length].
       dtype: of the tokens.
     """
-    array = np.asarray(sequence)
+    array = _array(sequence)
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iuf"):
         raise InvalidArgumentError(
             f"{which} must be an array of numbers [length], got {array.dtype}{list(array.shape)}"

@@ -19,6 +19,7 @@ from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.validity import null_paths, unfilled
 from distinput.columns.block import MOST_ROWS, Block, concat_blocks
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.files.compression import page_codec
 from distinput.files.paths import as_path, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of, stamped
@@ -59,7 +60,7 @@ from distinput.formats.tables import (
     told_nulls,
 )
 from distinput.names.lazy import dataclass
-from distinput.plan.check import normalized
+from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------
@@ -619,7 +620,7 @@ def write_parquet(
     path: str | PathLike[str],
     columns: Mapping[str, Any],
     row_group_size: int | None = None,
-    compression: str = "snappy",
+    compression: str | None = "snappy",
 ) -> None:
     """Write columns as a Parquet file; a local file appears only when it is complete.
 
@@ -629,14 +630,18 @@ def write_parquet(
       path: a local path or a URL.
       columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
       row_group_size: rows in a row group; None: pyarrow's choice.
-      compression: as pyarrow names it.
+      compression: "snappy", "zstd", "gzip", "lz4", "brotli", or None.
 
     Raises:
-      InvalidArgumentError: the columns differ in length, or one of them is not a column.
+      InvalidArgumentError: the columns differ in length, one of them is not a column, `row_group_size` is less than 1, or the
+        compression is unknown.
     """
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
+    codec = page_codec("write_parquet", compression)
+    if row_group_size is not None:
+        row_group_size = at_least("write_parquet", "row_group_size", row_group_size, 1)
     arrays = arrays_of("write_parquet", columns)
     with Sink(as_path(path)) as sink:
         target = pa.PythonFile(sink, mode="w")
@@ -644,7 +649,7 @@ def write_parquet(
             pa.table(arrays),
             target,
             row_group_size=row_group_size,
-            compression=compression,
+            compression=codec,
             write_page_checksum=True,
             write_page_index=True,
         )

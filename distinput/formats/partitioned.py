@@ -91,7 +91,9 @@ def _folders(path: str) -> dict[str, str]:
     {'day': '2024-01-01', 'city': 'São'}
     """
     found = {}
-    for folder in re.split(r"[/\\]", path.partition("?")[0])[:-1]:
+    if re.search("https?://", path):  # the folders of a store may be named with a question mark
+        path = path.partition("?")[0]
+    for folder in re.split(r"[/\\]", path)[:-1]:
         name, equals, text = folder.partition("=")
         if name and equals:
             found[unquote(name)] = unquote(text)

@@ -92,7 +92,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
     """
     del name
     forms = {"": None, "GZIP": _GZIP, "ZLIB": 15}
-    if compression_type not in forms:
+    if not isinstance(compression_type, str) or compression_type not in forms:
         raise InvalidArgumentError(
             f"decode_compressed: compression_type must be one of {', '.join(map(repr, forms))}, got {compression_type!r}"
         )

@@ -600,8 +600,12 @@ class WorkerTask:
                 fault_of(made.error)  # which its traceback tells
                 made.trace = trace_text(made.error)
                 made.error = sendable(made.error)
-            else:
+                continue
+            try:
                 done.parts[place] = packed(made, self.call)
+            except TypeError as refused:  # no result of this function can be sent
+                done.mixed, done.parts = sendable(refused), []
+                break
         return done
 
 

@@ -34,8 +34,7 @@ from distinput.lineage.step_records import (
 )
 from distinput.names.lazy import dataclass
 from distinput.plan.families import decided
-from distinput.plan.node import walk
-from distinput.sharding.own_rows import FrameworkRebatch
+from distinput.sharding.own_rows import leaves_out_steps
 
 Losses: TypeAlias = NDArray[np.float32]
 
@@ -457,9 +456,8 @@ class KeptRecords:
         place, running = place_in(dataset.node, dataset._runs(), state)
         if number not in self._made:
             _, running = resumed(dataset.node, running, place)
-            if self._source.terms.replicas.workers > 1 and any(
-                isinstance(step, FrameworkRebatch) and 0 in step.sizes for step in walk(dataset.node)
-            ):
+            replicas = self._source.terms.replicas
+            if replicas.workers > 1 and leaves_out_steps(dataset.node, replicas.count, assumed=True):
                 raise UnimplementedError(
                     "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
                     "which workers find out together; Ledger.replay gives the step itself"

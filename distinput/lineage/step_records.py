@@ -24,7 +24,7 @@ from distinput.lineage.numbered import Numbered, numbered
 from distinput.plan.families import drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.rewrite.rules import Running
-from distinput.sharding.own_rows import FrameworkRebatch
+from distinput.sharding.own_rows import leaves_out_steps
 from distinput.sharding.shard_plan import workers_of
 
 # ----------------------------------------------------------------------------
@@ -349,9 +349,8 @@ class StepRecords:
                 node = _drawn(source.tree_of(number), drawn_seeds(nodes[0]))
             else:
                 node = nodes[number if len(nodes) > 1 else 0]
-            if source.terms.replicas.workers > 1 and any(
-                isinstance(step, FrameworkRebatch) and 0 in step.sizes for step in walk(node)
-            ):
+            replicas = source.terms.replicas
+            if replicas.workers > 1 and leaves_out_steps(node, replicas.count, assumed=True):
                 raise UnimplementedError(
                     "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
                     "which workers find out together; take larger batches, or policy DATA"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is loaded or made when it is first named: names of packages, modules, methods of dataclasses, tables, extensions."""
 
+import os
 import re
 import sys
 import threading
@@ -252,6 +253,7 @@ GROUP = "distinput.extensions"
 """The group of entry points."""
 
 _lock = threading.RLock()
+_loading: int | None = None  # the thread that loads them
 _looked = False
 _failures: list[str] = []
 
@@ -265,7 +267,7 @@ def load_extensions() -> bool:
     >>> load_extensions() and load_extensions()
     False
     """
-    global _looked
+    global _looked, _loading
     if _looked:
         return False
     from importlib.metadata import entry_points  # costs as much as the rest of a first batch
@@ -273,7 +275,7 @@ def load_extensions() -> bool:
     with _lock:
         if _looked:
             return False
-        _looked = True
+        _looked, _loading = True, threading.get_ident()
         points = entry_points(group=GROUP)
         for point in points:
             try:
@@ -283,7 +285,20 @@ def load_extensions() -> bool:
             except Exception as error:  # noqa: BLE001 - in a package of somebody else anything may be wrong
                 package = "unknown" if point.dist is None else point.dist.name
                 _failures.append(f"extension {point.name!r} of the package {package!r} could not be loaded: {error!r}")
+        _loading = None
         return len(points) > 0
+
+
+def _after_fork() -> None:
+    """What another thread was loading is loaded anew in a child, which does not have that thread."""
+    global _lock, _looked, _loading
+    if _loading not in (None, threading.get_ident()):
+        _lock, _looked, _loading = threading.RLock(), False, None
+        _failures.clear()
+
+
+if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def failures() -> str:

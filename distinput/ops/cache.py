@@ -42,6 +42,10 @@ class CachedPass(PassStore):
         self.begun: tuple[int, list[Block]] | None = None
         self.holes = False  # an element fails, so that not all can be kept
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Elements stay in their process; the pass is the same in another one, which makes its elements itself."""
+        return _empty, (self._epochs,)
+
     def take_up(self, row: int, epoch: int) -> list[Block] | None:
         """The elements before `row`, if a pass that ended with an error came so far; that pass is then resumed."""
         with self.lock:
@@ -84,6 +88,12 @@ class CachedPass(PassStore):
                 self.met = None if run is None or run.dropping else run.cancelled
 
 
+def _empty(epochs: list[int | None]) -> CachedPass:
+    made = CachedPass()
+    made._epochs = epochs
+    return made
+
+
 @dataclass(frozen=True, eq=False)
 class Cache(SameElements):
     """Keep the elements of the first complete pass in memory and serve later passes from there.
@@ -93,7 +103,8 @@ class Cache(SameElements):
     new process makes the pass again; so does `skip`, since only a complete pass is kept.
     An op that reads by position (`global_shuffle`) makes all elements before its first one. A worker of a job whose policy
     divides what is below keeps its own part. Elements that failed are not kept: what `ignore_errors` behind the cache left out
-    is an error again for those who do not leave it out.
+    is an error again for those who do not leave it out. A pickled or deeply copied dataset has no elements in its cache yet:
+    the other process makes the same ones itself.
 
     With a `filename` they are kept in a folder of this name, for later programs and other processes too. It holds a whole pass
     or nothing: a pass that ends before all elements are made is not kept, which a warning tells where a step behind the cache,

@@ -358,17 +358,20 @@ def shares_of(weights: Any, count: int) -> list[float]:
       TypeError: they are not numbers.
       InvalidArgumentError: there is not one for each dataset, one is negative, all are 0, or they or their sum are infinite.
     """
-    found = np.asarray(weights)
-    if found.dtype.kind not in "fiub":
+    try:
+        array = np.asarray(weights)
+    except ValueError:  # lists of several lengths
+        array = np.asarray(weights, object)
+    if array.dtype.kind not in "fiub":
         raise TypeError(
             f"sample_from_datasets: weights must be numbers or a dataset of vectors of numbers, got {weights!r}"
         )
-    if found.shape != (count,):
-        given = len(found) if found.ndim == 1 else found.shape
+    if array.shape != (count,):
+        given = len(array) if array.ndim == 1 else array.shape
         raise InvalidArgumentError(
             f"sample_from_datasets: there must be one weight for each of the {count} datasets, got {given}"
         )
-    shares = [float(weight) for weight in found]
+    shares = [float(weight) for weight in array]
     if not all(share >= 0 for share in shares):
         raise InvalidArgumentError(f"sample_from_datasets: weights must not be negative, got {shares}")
     if not math.isfinite(sum(shares)):

@@ -13,7 +13,7 @@ from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.plan.check import at_least, refuse_sparse, without_sparse
+from distinput.plan.check import at_least, in_int64, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
 from distinput.run.run import Run
 from distinput.streaming.padding import Late, Padding, for_leaves, padding_fills
@@ -202,5 +202,7 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
             raise InvalidArgumentError(
                 f"padded_batch: the dimensions of the padded shape of {path} must be at least 0, or None, got {given!r}"
             )
+        if size is not None:
+            in_int64("padded_batch", f"each dimension of the padded shape of {path}", int(size))
         shape.append(None if size is None or size == -1 else int(size))
     return tuple(shape)

@@ -12,7 +12,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.plan.check import AUTOTUNE, integer, normalized
+from distinput.plan.check import AUTOTUNE, in_int64, normalized
 from distinput.plan.families import Transparent
 from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, ThreadTrial, buffered
@@ -59,7 +59,7 @@ class Prefetch(Transparent):
     """Nothing more is made ahead while so many bytes wait."""
 
     def __post_init__(self) -> None:
-        size = AUTOTUNE if self.buffer_size is None else integer("prefetch", "buffer_size", self.buffer_size)
+        size = AUTOTUNE if self.buffer_size is None else in_int64("prefetch", "buffer_size", self.buffer_size)
         if size < 0 and size != AUTOTUNE:
             raise InvalidArgumentError(f"prefetch: buffer_size must be at least 0, or AUTOTUNE, got {size}")
         normalized(self, "buffer_size", size)

@@ -149,6 +149,7 @@ class Counter(InMemory):
 
     Raises:
       TypeError: `output_type` is not a dtype of numbers, or a float is given where it is one of integers.
+      InvalidArgumentError: `first` or `step` does not fit into 64 bits.
 
     Source: `tf.data.Dataset.counter`.
     """
@@ -168,7 +169,7 @@ class Counter(InMemory):
             if dtype.kind == "f":
                 normalized(self, name, float(_number(shown, value)))
             else:
-                normalized(self, name, integer("counter", shown, value))
+                normalized(self, name, _in_64_bits(shown, integer("counter", shown, value)))
         normalized(self, "output_type", dtype)
 
     @cached_property
@@ -178,7 +179,7 @@ class Counter(InMemory):
     def stream(self, state: State, run: Run) -> Stream:
         row, most = state["row"], block_rows(self.output_type.itemsize)
         while True:
-            yield self._block(np.arange(row, row + most)), {"row": row + most}
+            yield self._block(_rows(row, most)), {"row": row + most}
             row += most
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
@@ -190,7 +191,7 @@ class Counter(InMemory):
         places = [divmod(number - self.first, self.step) for number in numbers]
         return [row for row, rest in places if not rest and row >= 0]
 
-    def _block(self, rows: Ints) -> Block:
+    def _block(self, rows: Any) -> Block:
         """The numbers of these rows: [n] -> [n]."""
         if self.output_type.kind == "f":
             return ColumnBlock(LEAF, [Dense((self.first + rows * self.step).astype(self.output_type))], len(rows))
@@ -203,6 +204,20 @@ def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"counter: {name} must be a number, got {value!r}")
     return float(value)
+
+
+def _in_64_bits(name: str, value: int) -> int:
+    """A number of which TensorFlow makes a tensor; it wraps around where the dtype is narrower."""
+    if not -(2**63) <= value < 2**64:
+        raise InvalidArgumentError(f"counter: {name} must fit into 64 bits, got {value}")
+    return value
+
+
+def _rows(first: int, count: int) -> Any:
+    """The rows from `first` on; behind the last row of int64 those modulo 2 ** 64, since numbers wrap around."""
+    if first + count < _LARGEST:
+        return np.arange(first, first + count)
+    return np.arange(count, dtype=np.uint64) + _word(first)
 
 
 def _word(number: int) -> np.uint64:
@@ -258,13 +273,13 @@ class Random(Seeded):
     def stream(self, state: State, run: Run) -> Stream:
         row, most = state["row"], block_rows(8)
         while True:
-            yield self._block(np.arange(row, row + most), state), {**state, "row": row + most}
+            yield self._block(_rows(row, most), state), {**state, "row": row + most}
             row += most
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows, self.start(epoch))
 
-    def _block(self, rows: Ints, state: State) -> Block:
+    def _block(self, rows: Any, state: State) -> Block:
         """The numbers of these rows: [n] -> [n]."""
         words = words_of(self.key_of_pass(state), rows)
         return ColumnBlock(LEAF, [Dense((words >> np.uint64(32)).astype(np.int64))], len(rows))

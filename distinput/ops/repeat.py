@@ -14,7 +14,7 @@ from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import State
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import integer
+from distinput.plan.check import in_int64
 from distinput.plan.families import InMemory, SameElements
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.run.run import Run
@@ -45,7 +45,7 @@ class Repeat(SameElements):
 
     def __post_init__(self) -> None:
         if self.count is not None:
-            integer("repeat", "count", self.count)
+            in_int64("repeat", "count", self.count)
 
     @cached_property
     def passes(self) -> int:

@@ -11,7 +11,7 @@ from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import integer
+from distinput.plan.check import in_int64
 from distinput.plan.families import SameElements, own_draw
 from distinput.plan.node import UNKNOWN, Needs
 from distinput.run.run import Run
@@ -53,10 +53,10 @@ class Shard(SameElements):
     index: int
 
     def __post_init__(self) -> None:
-        integer("shard", "index", self.index)
+        in_int64("shard", "index", self.index)
         if self.is_hint:
             return
-        if integer("shard", "num_shards", self.num_shards) < 1:
+        if in_int64("shard", "num_shards", self.num_shards) < 1:
             raise InvalidArgumentError(
                 f"shard: Number of shards must be greater than zero, got num_shards={self.num_shards}"
             )

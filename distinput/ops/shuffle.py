@@ -317,12 +317,13 @@ class Shuffle(Seeded, SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.input.random_access and "input" not in state:
-            if not (run.tolerant and self.input.may_fail) or state["row"]:
+            # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not.
+            if not (run.tolerant and self.input.may_fail) or (state["row"] and not run.dropping):
                 return self._by_number(state, run)
             # After an error other elements may take the positions of those that follow, so the elements themselves must wait.
-            state = {**state, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
-        key = self.key_of_pass(state)
-        return self._by_slots(state, key, run.by_block())
+            begin = {**state, "row": 0, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
+            return _behind(state["row"], self._by_slots(begin, self.key_of_pass(state), run.by_block()))
+        return self._by_slots(state, self.key_of_pass(state), run.by_block())
 
     def _by_number(self, state: State, run: Run) -> Stream:
         """The blocks of an input with random access: only positions are shuffled, and rows are fetched by them."""
@@ -383,6 +384,15 @@ class Shuffle(Seeded, SameElements):
             if done == len(rows):
                 break
         return self.input.fetch(numbers, epoch)
+
+
+def _behind(rows: int, stream: Stream) -> Stream:
+    """The blocks behind the first rows; a failure takes the place of one."""
+    for block, state in stream:
+        size = block.size or 1
+        if rows < size:
+            yield block.rows(rows, size) if rows else block, state
+        rows = max(0, rows - size)
 
 
 def _ahead(state: State, number: int) -> tuple[State, int]:

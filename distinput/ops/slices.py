@@ -291,12 +291,18 @@ def _listed(leaf: Any) -> tuple[Node, ...] | None:
 
 
 def _with_columns(tensors: Any, who: str) -> Any:
-    """The same nest with a dict of columns in the place of each table."""
+    """The same nest with a dict of columns in the place of each table, and of each array of structs."""
     structure = structure_of(tensors, is_leaf=is_table)
     leaves = structure.flatten(tensors)
-    if not any(map(is_table, leaves)):
-        return tensors
-    return structure.build([_columns(leaf, who) if is_table(leaf) else leaf for leaf in leaves])
+    made = [
+        _columns(leaf, who)
+        if is_table(leaf)
+        else _of_arrow(leaf, path, who, structs=True)
+        if is_arrow_array(leaf) and path and arrow.has_structs(arrow_array_of(leaf).type)
+        else leaf
+        for leaf, path in zip(leaves, structure.paths, strict=True)
+    ]
+    return tensors if all(new is old for new, old in zip(made, leaves, strict=True)) else structure.build(made)
 
 
 def _columns(table: Any, who: str) -> dict[str, Any]:
@@ -309,8 +315,8 @@ def _columns(table: Any, who: str) -> dict[str, Any]:
     return {field.name: _from_arrow(column, field.name, who, structs=True) for field, column in fields}
 
 
-def _of_arrow(value: Any, name: str, who: str) -> Any:
-    return _from_arrow(arrow_array_of(value), name, who)
+def _of_arrow(value: Any, name: str, who: str, structs: bool = False) -> Any:
+    return _from_arrow(arrow_array_of(value), name, who, structs)
 
 
 def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:

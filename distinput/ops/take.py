@@ -10,7 +10,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
-from distinput.plan.check import integer
+from distinput.plan.check import in_int64, integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
@@ -108,6 +108,10 @@ class Skip(_ByCount):
 
     Source: `tf.data.Dataset.skip`.
     """
+
+    def __post_init__(self) -> None:
+        check = in_int64 if self.input.cardinality == INFINITE else integer  # behind int64 there are no positions
+        check("skip", "count", self.count)
 
     @property
     def cardinality(self) -> int:

@@ -29,6 +29,21 @@ def integer(op: str, name: str, value: Any) -> int:
     return int(value)
 
 
+def in_int64(op: str, name: str, value: Any) -> int:
+    """`value` as an int that fits into int64, as TensorFlow's are.
+
+    Raises:
+      TypeError: it is not an integer.
+      InvalidArgumentError: it does not fit.
+    """
+    number = integer(op, name, value)
+    if number > _LARGEST:
+        raise InvalidArgumentError(f"{op}: {name} must be at most {_LARGEST}, got {number}")
+    if number < ~_LARGEST:
+        raise InvalidArgumentError(f"{op}: {name} must be at least {~_LARGEST}, got {number}")
+    return number
+
+
 def taken(value: Any) -> Any:
     """An argument as it is now: a variable or an array without axes may be another number later.
 
@@ -47,12 +62,10 @@ def at_least(op: str, name: str, value: Any, least: int) -> int:
       TypeError: it is not an integer.
       InvalidArgumentError: it is smaller, or larger than any int64.
     """
-    number = integer(op, name, value)
+    number = in_int64(op, name, value)
     if number < least:
         bound = "greater than zero" if least == 1 else f"at least {least}"  # TensorFlow's words for the usual one
         raise InvalidArgumentError(f"{op}: {name} must be {bound}, got {number}")
-    if number > _LARGEST:
-        raise InvalidArgumentError(f"{op}: {name} must be at most {_LARGEST}, got {number}")
     return number
 
 

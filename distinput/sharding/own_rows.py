@@ -145,6 +145,29 @@ def rebatch_for(node: Node, num_workers: int, replicas_per_worker: int, worker: 
     return Prefetch(cut, replicas_per_worker, origin=node.origin)
 
 
+def leaves_out_steps(tree: Node, replicas: int, *, assumed: bool = False) -> bool:
+    """Whether a step of this worker's replicas may be without any row, which only all workers together can find out.
+
+    Args:
+      tree: what the worker reads.
+      replicas: how many of its elements are one step.
+      assumed: take it that functions over whole batches keep the number of rows.
+    """
+    for step in walk(tree):
+        if isinstance(step, FrameworkRebatch):
+            return 0 in step.sizes
+        if isinstance(step, FrameworkLegacyRebatch):
+            below = step.input
+            while assumed and below.batch_sizes() is None and below.needs == Needs.ONE and len(below.inputs) == 1:
+                below = below.inputs[0]
+            sizes = below.batch_sizes()
+            # The pieces of a batch come largest first, and all those of a step are of one batch.
+            return sizes is None or any(
+                (run == 0).any() for run, _ in sizes.cut(step.num_replicas).every(replicas, 0).runs
+            )
+    return False
+
+
 # ----------------------------------------------------------------------------
 # Policy DATA without its cost: a worker reads only its own rows, where rows can be reached by position.
 #

@@ -49,6 +49,8 @@ def row_of(key: SupportsIndex, size: int) -> int:
     row = index(key)
     if size == INFINITE:
         _refuse_end(row < 0)
+        if row > _LARGEST:
+            raise IndexError(f"dataset[key]: there is no element {row}, since positions fit into int64")
     elif not -size <= row < size:
         raise IndexError(f"dataset[key]: there is no element {row} in a dataset of {size}")
     return row + size if row < 0 else row

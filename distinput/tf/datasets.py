@@ -26,6 +26,7 @@ from distinput.ops.range import Random
 from distinput.ops.reader import FileNames
 from distinput.ops.slices import slices_of
 from distinput.ops.sql import Sql
+from distinput.plan.check import at_least
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.sharding.own_rows import rebatch_for
 from distinput.sharding.planning import shard_plan as _shard_plan
@@ -274,7 +275,7 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
 
     Raises:
       NotFoundError: policy FILE, and a source does not read files.
-      InvalidArgumentError: fewer files than workers.
+      InvalidArgumentError: fewer files than workers, no worker, or an `index` below 0.
 
     >>> import distinput as di
     >>> di.data.experimental.auto_shard_dataset(di.data.Dataset.range(5), 2, 1).to_list()
@@ -282,6 +283,8 @@ def auto_shard_dataset(dataset: Dataset, num_workers: int, index: int, num_repli
 
     Source: `auto_shard_dataset` of tensorflow/python/distribute/input_ops.py.
     """
+    num_workers = at_least("auto_shard_dataset", "num_workers", num_workers, 1)
+    index = at_least("auto_shard_dataset", "index", index, 0)
     return Dataset(auto_shard(dataset.node, num_workers, index, num_replicas))
 
 

@@ -223,7 +223,19 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
     Source: `tf.reduce_mean`, which cuts off the fraction too.
     """
     made = convert_to_tensor(input_tensor)
+    if isinstance(made, np.ndarray | np.integer) and made.dtype.kind in "iu":
+        return _mean_of_integers(made, _axes(axis), keepdims)
     return made.mean(axis=_axes(axis), keepdims=keepdims).astype(made.dtype)
+
+
+def _mean_of_integers(made: Any, axis: Any, keepdims: bool) -> Any:
+    """The mean without its fraction, also where the sum does not fit into 64 bits; that of nothing is 0."""
+    count = max(1, made.size // max(1, made.sum(axis=axis).size))
+    wide = made.astype(np.uint64 if made.dtype.kind == "u" else np.int64, copy=False)
+    parts, rest = np.divmod(wide, count)
+    more, left = np.divmod(rest.sum(axis=axis, keepdims=keepdims), count)
+    low = parts.sum(axis=axis, keepdims=keepdims) + more
+    return (low + ((low < 0) & (left > 0))).astype(made.dtype)  # cut off towards zero
 
 
 def _axes(axis: Any) -> Any:

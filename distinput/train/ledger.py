@@ -259,7 +259,9 @@ class Ledger(Closing):
             yield view.locate(number, None, read=read)
 
     def worst(self, dataset: DistributedDataset, n: int = 10, *, read: bool = False) -> list[NotedRow]:
-        """The rows with the largest losses of all that were noted, largest first; what is not a number is larger than any.
+        """The rows with the largest losses of all that were noted, largest first.
+
+        What is not a number, or has no end on either side, is larger than any.
 
         Args:
           dataset: as for `locate`; it may have another number of replicas than the job, where batches are cut for replicas.
@@ -286,11 +288,11 @@ class Ledger(Closing):
         """
         n, view = at_least("Ledger.worst", "n", n, 1), self._looked_at(dataset)
         heights = (
-            (_height(losses[row]), number, replica, row)
+            (losses[row], number, replica, row)
             for number, replica, losses in self._losses(view.history)
             for row in np.argsort(_height(losses))[::-1][:n].tolist()
         )
-        largest = heapq.nlargest(n, heights, key=lambda found: (found[0], -found[1]))
+        largest = heapq.nlargest(n, heights, key=lambda found: (_height(found[0]), -found[1]))
         return self._rows(view, largest, read)
 
     def spike(self, dataset: DistributedDataset, number: int, *, read: bool = False) -> list[NotedRow]:
@@ -327,11 +329,11 @@ class Ledger(Closing):
         median = np.median(usual) if len(usual) else 0.0
         most = median + _FAR * np.median(np.abs(usual - median)) if len(usual) else -np.inf
         rows = [
-            (float(_height(losses[row])), number, replica, row)
+            (losses[row], number, replica, row)
             for replica, losses in here
             for row in np.flatnonzero(_height(losses) > most).tolist()
         ]
-        return self._rows(view, sorted(rows, key=lambda row: -row[0]), read)
+        return self._rows(view, sorted(rows, key=lambda row: -_height(row[0])), read)
 
     def _losses(self, history: History) -> Iterator[tuple[int, int, Losses]]:
         """What was noted of the steps that count: the number of the step among all, the replica, and the losses of its rows."""
@@ -355,7 +357,7 @@ class Ledger(Closing):
         """Rows with their records."""
         located: dict[tuple[int, int], Located] = {}
         rows = []
-        for height, number, replica, row in found:
+        for loss, number, replica, row in found:
             if (number, replica) not in located:
                 located[number, replica] = view.rows_of(number, replica, read=read)
             step = located[number, replica]
@@ -366,8 +368,7 @@ class Ledger(Closing):
                     f"which had {1 + int(step.row.max(initial=-1))} rows; note the losses of rows alone, not of padding"
                 )
             records = tuple([Records(step.files[int(step.file[at])], int(step.record[at]), read) for at in places])
-            loss = float("nan") if np.isinf(height) else float(height)
-            rows.append(NotedRow(loss, number, step.epoch, step.step, replica, row, records))
+            rows.append(NotedRow(float(loss), number, step.epoch, step.step, replica, row, records))
         return rows
 
     def replay(self, dataset: DistributedDataset, number: int) -> Any:

@@ -458,6 +458,8 @@ def shape_of(leaf: Any) -> tuple[int, ...]:
 
 def dtype_code(dtype: np.dtype[Any]) -> str:
     """What `np.dtype` makes the dtype of again: bfloat16 and the like by name, whose `str` is that of bytes or of no dtype."""
+    if dtype.kind == "T":
+        return "T"
     return dtype.name if dtype.isbuiltin == _ADDED else dtype.str
 
 

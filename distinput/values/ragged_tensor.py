@@ -501,6 +501,8 @@ class RaggedTensor(NDArrayOperatorsMixin):
         """
         own = self.shape
         target = tuple(own if shape is None else [None if d is None else int(d) for d in shape])
+        if any(d is not None and d < 0 for d in target):
+            raise InvalidArgumentError(f"RaggedTensor: sizes of shape must be at least 0, or None, got {list(target)}")
         if len(target) != len(own):
             raise InvalidArgumentError(f"RaggedTensor: shape must have the rank {len(own)}, got {list(target)}")
         inner = self.ragged_rank + 1
@@ -616,9 +618,17 @@ class RaggedTensor(NDArrayOperatorsMixin):
     def take(self, rows: Any) -> "RaggedTensor":
         """The rows at these numbers, in that order.
 
+        Raises:
+          IndexError: there is no such row, or they are no integers or booleans.
+
         Source: `tf.gather`.
         """
-        numbers = np.arange(self.nrows())[np.asarray(rows, None if np.size(rows) else np.int64)]
+        try:
+            numbers = np.arange(self.nrows())[np.asarray(rows, None if np.size(rows) else np.int64)]
+        except IndexError as error:
+            raise IndexError(
+                f"RaggedTensor: rows must be integers or booleans for {self.nrows()} rows, got {rows!r}: {error}"
+            ) from None
         lengths = self.row_lengths()[numbers]
         return RaggedTensor(self._values[row_numbers(self._row_splits[:-1][numbers], lengths)], splits_of(lengths))
 

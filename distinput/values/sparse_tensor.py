@@ -66,12 +66,26 @@ class SparseTensor(_Parts):
     def to_dense(self, default_value: Any = None) -> Array:
         """The whole array, with `default_value` (0 or an empty string if None) where there is no value.
 
+        Raises:
+          InvalidArgumentError: the places or the shape are not integers of at least 0, or a place is outside of the shape.
+
         Source: `tf.sparse.to_dense`.
         """
-        values = np.asarray(self.values)
+        values, places, shape = np.asarray(self.values), np.asarray(self.indices), np.asarray(self.dense_shape)
+        if not all(part.dtype.kind in "iu" or not part.size for part in (places, shape)) or (shape < 0).any():
+            raise InvalidArgumentError(
+                f"SparseTensor.to_dense: indices and dense_shape must be integers of at least 0 in int64, got indices of "
+                f"{places.dtype} and dense_shape {shape.tolist()}"
+            )
+        outside = np.flatnonzero(((places < 0) | (places >= shape)).any(1)) if places.size else places[:0]
+        if len(outside):
+            raise InvalidArgumentError(
+                f"SparseTensor.to_dense: all places must be inside of the shape {shape.tolist()}, got "
+                f"{places[outside[0]].tolist()} for value {outside[0]}; give a larger dense_shape"
+            )
         fill = zero(values.dtype, ()) if default_value is None else default_value
         out = np.full(self.shape, fill, values.dtype)
-        out[tuple(np.asarray(self.indices).T)] = values
+        out[tuple(places.T)] = values
         return out
 
 

@@ -104,7 +104,7 @@ def ipc_codec(compression: Any) -> str | None:
     """
     known = {None: None, "": None, "LZ4": "lz4", "ZSTD": "zstd"}
     name = compression.upper() if isinstance(compression, str) else compression
-    if name not in known:
+    if not isinstance(name, str | None) or name not in known:
         raise InvalidArgumentError(
             f"write: compression of Arrow files must be None, 'LZ4' or 'ZSTD', got {compression!r}"
         )

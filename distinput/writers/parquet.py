@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from distinput.arrow.record_batches import Text, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
+from distinput.files.compression import page_codec
 from distinput.files.sink import Sink
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
@@ -20,6 +21,8 @@ _GROUP_ROWS = 1 << 20
 @dataclass(frozen=True)
 class ParquetWriter(Writer):
     """Rows of Parquet files; `distinput.data.ParquetDataset` and any other reader of Parquet read them.
+
+    Parquet has no times in seconds: `datetime64[s]` becomes `datetime64[ms]`, which the `element_spec` of the files says too.
 
     Args:
       compression: of the pages, as pyarrow names it: "snappy", "zstd", "gzip", "lz4", "brotli", or None.
@@ -39,16 +42,11 @@ class ParquetWriter(Writer):
     def __init__(
         self, compression: str | None = "snappy", text: Any = False, row_group_size: int | None = None
     ) -> None:
-        normalized(self, "codec", str(compression or "none").lower())
+        normalized(self, "codec", page_codec("write", compression))
         normalized(self, "text", as_text(text))
         if row_group_size is not None:
             at_least("write", "row_group_size", row_group_size, 1)
         normalized(self, "row_group_size", row_group_size)
-        known = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
-        if self.codec not in known:
-            raise InvalidArgumentError(
-                f"write: compression of Parquet files must be one of {', '.join(known)}, got {compression!r}"
-            )
 
     def check(self, spec: Spec) -> None:
         for field in check_table(spec, self.text):

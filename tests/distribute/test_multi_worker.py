@@ -344,3 +344,24 @@ def test_a_state_after_an_error_of_the_input_is_before_it() -> None:
         return before["ended"], before["step"]
 
     assert on_workers([1, 1], body, timeout=20) == [(False, 1)] * 2
+
+
+def test_text_of_several_workers_is_treated_as_that_of_one_process() -> None:
+    """`as_text` delivers text of any width; it is gathered like other values, and there is no sum of it."""
+    words = Dataset.from_tensor_slices(["a", "ba", "", "c" * 40, "e"]).as_text().batch(2)
+
+    def body(strategy: Any, worker: int) -> Any:
+        steps = list(strategy.experimental_distribute_dataset(words))
+        for how in ({}, {"deterministic": True}):
+            with pytest.raises(InvalidArgumentError, match="SUM needs numbers"):
+                strategy.reduce("SUM", steps[0], axis=None, **how)
+        inside = strategy.run(
+            lambda rows: di.distribute.get_replica_context().all_gather(rows, axis=0), args=(steps[1],)
+        )
+        rows = [strategy.gather(step, axis=0) for step in steps]
+        return [(each.dtype, each.tolist()) for each in (*rows, *strategy.experimental_local_results(inside)[:1])]
+
+    for results in (on_workers([1, 1], body), [body(di.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), 0)]):
+        for result in results:
+            assert [rows for _, rows in result] == [["a", "ba"], ["", "c" * 40], ["e"], ["", "c" * 40]]
+            assert {dtype for dtype, _ in result} == {np.dtypes.StringDType()}

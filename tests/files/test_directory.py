@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import fsspec
 import pytest
@@ -138,3 +139,24 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, monkeypatch:
             di.data.TextLineDataset(f"{tmp_path}/{name}")
     with pytest.raises(PermissionError, match="closed"):
         di.data.ImageFolderDataset(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a[1]b", "a*b", "a?b", "[1]*?", "{a,b}", "plain"])
+def test_files_and_folders_of_a_store_may_be_named_like_a_pattern(name: str) -> None:
+    root = f"memory://{uuid4()}"
+    for folder in (name, "axb", "a1b"):  # the pattern matches these too
+        made = di.data.Dataset.range(3).map(lambda x: {"x": x}).write(f"{root}/{folder}", "csv")
+        if folder == name:
+            paths = made.paths
+    assert named_files(paths) == list_files(paths) == paths
+    for names in (paths, paths[0], f"{root}/{name}/", f"{root}/{name}"):
+        assert [row["x"] for row in di.data.FileDataset(names)] == [0, 1, 2]
+
+
+def test_a_pattern_of_a_store_still_matches_others() -> None:
+    root = f"memory://{uuid4()}"
+    for name in ("a1.txt", "a2.txt", "ab.txt"):
+        with fsspec.open(f"{root}/{name}", "w") as file:
+            file.write(f"{name}\n")
+    for pattern, count in (("a?.txt", 3), ("a[12].txt", 2), ("{a1,ab}.txt", 2), ("a*", 3)):
+        assert len(di.data.TextLineDataset(f"{root}/{pattern}").to_list()) == count

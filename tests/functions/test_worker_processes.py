@@ -19,6 +19,10 @@ RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")
 
 
+def first_numbers(x: int) -> Any:
+    return RANGE(int(x))
+
+
 def double(x: Any) -> Any:
     return x * 2
 
@@ -168,6 +172,15 @@ def test_two_iterators_at_once_do_not_mix() -> None:
 
 def test_datasets_do_not_go_to_processes() -> None:
     error = until_error(RANGE(3).window(2).map(len, num_parallel_calls=1, processes=True, output_signature=INT64))[1]
+    assert isinstance(error, TypeError)
+    assert str(error) == "map: elements that hold datasets cannot be sent to worker processes; leave out processes=True"
+
+
+@pytest.mark.parametrize("signature", [None, di.data.DatasetSpec(INT64)])
+def test_datasets_do_not_come_from_processes(signature: Any) -> None:
+    """What a function returns is refused as what it would get is: not by an error of the worker."""
+    made = RANGE(3).map(first_numbers, num_parallel_calls=1, processes=True, output_signature=signature)
+    error = until_error(made)[1]
     assert isinstance(error, TypeError)
     assert str(error) == "map: elements that hold datasets cannot be sent to worker processes; leave out processes=True"
 

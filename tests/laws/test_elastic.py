@@ -294,7 +294,7 @@ def test_a_forged_state_of_a_worker_is_refused(change: dict[str, Any], tmp_path:
 @pytest.mark.parametrize("policy", ["BALANCED", "OFF"])
 @pytest.mark.parametrize("jobs", [[(2, 1), (1, 1)], [(3, 1), (2, 1)], [(2, 2), (1, 1), (2, 1)]])
 def test_a_step_without_a_row_is_left_out_where_a_job_goes_on(policy: str, jobs: list[tuple[int, int]]) -> None:
-    """Parts of a batch of one row leave replicas without rows, and a counted job takes these steps too."""
+    """Parts of a batch of one row leave replicas without rows; no job takes a step of such parts alone."""
     options = di.data.Options()
     options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
     dataset = di.data.Dataset.range(10).batch(1).rebatch(2).with_options(options)

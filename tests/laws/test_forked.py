@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A child of a busy program runs a pipeline to its end, whatever other threads did when it was forked."""
 
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 import distinput as di
 from distinput.kernels.kernel import renewed
+from distinput.names import lazy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -69,6 +71,36 @@ def test_a_module_that_another_thread_is_importing_is_imported_by_a_child(
     sys.modules["half_imported"].over.set()
     thread.join()
     assert status == 0
+
+
+def test_extensions_that_another_thread_is_loading_are_loaded_by_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, over, loaded = threading.Event(), threading.Event(), []
+    own = os.getpid()
+
+    class Point:
+        name, dist = "slow", None
+
+        def load(self) -> None:
+            if os.getpid() == own:
+                begun.set()
+                over.wait(_SECONDS)
+            loaded.append(os.getpid())
+
+    def as_it_is_there() -> None:
+        assert lazy.load_extensions()
+        assert not lazy.load_extensions()
+        assert loaded == [os.getpid()]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Point()])
+    monkeypatch.setattr(lazy, "_looked", False)
+    thread = threading.Thread(target=lazy.load_extensions)
+    thread.start()
+    begun.wait(_SECONDS)
+    status = status_of(as_it_is_there)
+    over.set()
+    thread.join()
+    assert status == 0
+    assert loaded == [own]
 
 
 _BUSY = """

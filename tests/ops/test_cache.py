@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,3 +233,30 @@ def test_a_loop_that_met_the_errors_of_what_it_kept_goes_on_without_them(kept: s
     assert seen[-8:] == [0, 1, 3, 4] * 2
     with pytest.raises(ValueError, match="element 2"):
         dataset.to_list()
+
+
+@pytest.mark.parametrize("send", [lambda dataset: pickle.loads(pickle.dumps(dataset)), copy.deepcopy])
+@pytest.mark.parametrize("passes", [0, 1])
+def test_a_copy_makes_the_same_elements_itself(send: Any, passes: int) -> None:
+    """Before the first pass and after it, whose order all later ones have; nothing that is kept is sent."""
+    dataset = RANGE(500).shuffle(500).cache().batch(7)
+    before = [dataset.to_list() for _ in range(passes)]
+    sent = send(dataset)
+    assert sent.to_list() == sent.to_list() == dataset.to_list() == (before or [dataset.to_list()])[0]
+    assert len(pickle.dumps(dataset)) == len(pickle.dumps(send(dataset)))
+
+
+def test_a_state_of_a_cache_goes_on_in_a_copy() -> None:
+    dataset = RANGE(50).shuffle(50).cache().repeat(2)
+    with iter(dataset) as iterator:
+        for _ in range(70):
+            next(iterator)
+        sent, state = pickle.loads(pickle.dumps(dataset)), iterator.state()
+        assert list(sent.restore(state)) == list(iterator)
+
+
+def test_the_worker_of_a_loader_has_a_cache_of_its_own() -> None:
+    data = pytest.importorskip("torch.utils.data")
+    view = di.interop.torch.IterableView(RANGE(20).cache())
+    loader = data.DataLoader(view, batch_size=None, num_workers=1, multiprocessing_context="spawn")
+    assert list(map(int, loader)) == list(range(20))

@@ -156,3 +156,36 @@ def test_a_function_that_takes_other_arguments_is_a_mistake(name: str) -> None:
     assert any("does not take the components of an element" in note for note in caught.value.__notes__)
     # A call within the function may fail for an element alone.
     assert list(Dataset.range(3).map(lambda x: x or _two(x), output_signature=INT).ignore_errors()) == [1, 2]
+
+
+def not_every_fourth(x: int) -> int:
+    return 12 // (int(x) % 4) and int(x)
+
+
+BEHIND: list[Any] = [
+    lambda ds: ds.skip(3),
+    lambda ds: ds.take(8),
+    lambda ds: ds.skip(3).take(3),
+    lambda ds: ds.prefetch(1).skip(2),
+    lambda ds: ds.repeat(2).skip(14),
+    lambda ds: ds.skip(3).shuffle(4, seed=3),
+    lambda ds: ds.concatenate(di.data.Dataset.range(100, 103)).skip(9),
+    lambda ds: di.data.Dataset.zip((ds, di.data.Dataset.range(12))).skip(2),
+]
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+def test_shuffled_elements_of_which_some_fail_have_one_order_wherever_a_step_behind_begins(behind: Any) -> None:
+    """Elements that are reached by position are shuffled as those that can only be read in turn."""
+    signature = di.TensorSpec([], "int64")
+    by_position, in_turn = (
+        behind(source.map(not_every_fourth, output_signature=signature).shuffle(5, seed=1)).ignore_errors()
+        for source in (
+            di.data.Dataset.range(12),
+            di.data.Dataset.from_generator(lambda: iter(range(12)), output_signature=signature),
+        )
+    )
+    assert by_position.to_list() == in_turn.to_list()
+    with iter(by_position) as iterator:
+        next(iterator)
+        assert list(by_position.restore(iterator.state())) == list(iterator)

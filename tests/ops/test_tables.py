@@ -272,3 +272,19 @@ def test_fields_and_items_in_a_dict_of_columns_are_named_as_those_of_a_table(sai
     columns = {"s": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": None}]), "l": pa.array([[1, None], [], [2]])}
     rows = Dataset.from_arrow(columns, **said).to_list()
     assert list(map(plain, rows)) == list(map(plain, Dataset.from_arrow(pa.table(columns), **said).to_list()))
+
+
+def test_columns_of_structs_in_a_dict_are_those_of_a_table() -> None:
+    structs = pa.array([{"x": 1, "y": {"z": "a"}}, {"x": 2, "y": {"z": "b"}}, {"x": 3, "y": {"z": "c"}}])
+    lists = pa.array([[{"x": 1}], [], [{"x": 2}, {"x": 3}]])
+    for column in (structs, lists, pa.chunked_array([structs[:1], structs[1:]])):
+        columns = {"s": column, "n": pa.array([1, 2, 3])}
+        whole = di.data.Dataset.from_arrow(pa.table(columns))
+        for made in (di.data.Dataset.from_arrow(columns), di.data.Dataset.from_tensor_slices(columns)):
+            assert made.to_list() == whole.to_list()
+            assert made.element_spec == whole.element_spec
+    missing = pa.array([{"x": 1}, {"x": None}])
+    filled = di.data.Dataset.from_arrow({"s": missing}, nulls={"s": {"x": 7}})
+    assert filled.to_list() == [{"s": {"x": 1}}, {"s": {"x": 7}}]
+    with pytest.raises(InvalidArgumentError, match=r"from_tensor_slices: .*s.*x.* has 1 nulls"):
+        di.data.Dataset.from_tensor_slices({"s": missing})

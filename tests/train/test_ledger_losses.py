@@ -127,12 +127,15 @@ def test_what_is_no_number_is_the_worst_and_late_notes_cross_steps_left_out(tmp_
         iterator = dataset.restore(iter(dataset).state(), skip=[range(3, 5)])
         kept = [(iterator.step - 1, step) for step in ledger.follow(iterator)]
         for number, step in kept[::-1]:  # after all of them, and out of order
-            ledger.note(number, np.where(step == 21, np.nan, np.where(step == 9, np.inf, step / 100)))
-    rows = di.train.Ledger(tmp_path).worst(dataset, 4)
-    assert {row.records[0].records for row in rows[:2]} == {21, 9}
-    assert [row.records[0].records for row in rows[2:]] == [39, 38]
-    assert str(rows[2]) == "loss 0.39: record 39 of <range>, in step 9 of epoch 0"
-    assert rows[2].number == 7
+            losses = np.where(step == 21, np.nan, np.where(step == 9, np.inf, step / 100))
+            ledger.note(number, np.where(step == 30, -np.inf, losses))
+    rows = di.train.Ledger(tmp_path).worst(dataset, 5)
+    assert {row.records[0].records: str(row.loss) for row in rows[:3]} == {21: "nan", 9: "inf", 30: "-inf"}
+    assert [row.records[0].records for row in rows[3:]] == [39, 38]
+    assert str(rows[3]) == "loss 0.39: record 39 of <range>, in step 9 of epoch 0"
+    assert rows[3].number == 7
+    spiked = di.train.Ledger(tmp_path).spike(dataset, next(row.number for row in rows if row.loss == np.inf))
+    assert [(row.records[0].records, row.loss) for row in spiked] == [(9, np.inf)]
 
 
 def test_a_torn_end_of_the_losses_is_left_out_and_cut_off(tmp_path: Path) -> None:
@@ -202,7 +205,7 @@ def test_what_a_ledger_is_asked_is_checked(tmp_path: Path) -> None:
         for _ in ledger.follow(iterator):
             ledger.note(iterator.step - 1, [np.array([1e300, 1.0]), np.ones(2)])
     asked: Any = di.train.Ledger(tmp_path)
-    assert [(worst.row, np.isnan(worst.loss)) for worst in asked.worst(dataset, 3)] == [(0, True)] * 3
+    assert [(worst.row, worst.loss) for worst in asked.worst(dataset, 3)] == [(0, np.inf)] * 3
     for ask in (asked.spike, asked.locate, asked.replay):
         for wrong in (True, 1.5, "1", None):
             with pytest.raises(TypeError, match=rf"Ledger\.{ask.__name__}: number must be an integer, got"):

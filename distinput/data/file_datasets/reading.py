@@ -18,7 +18,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.compression import codec_of_suffix
 from distinput.files.folder import named_files
 from distinput.files.mounts import Storage, stored
-from distinput.files.paths import as_paths
+from distinput.files.paths import as_paths, local_path
 from distinput.formats import FORMATS, format_named
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
@@ -28,6 +28,7 @@ from distinput.ops.concatenate import Concatenate
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out, paths_of
 from distinput.ops.slices import Slices, from_tensor_slices
+from distinput.plan.check import integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
@@ -66,8 +67,8 @@ def decompressing(format: Format, paths: Iterable[str]) -> Format:
 
 def written_format(
     filenames: Any, options: Mapping[str, Any], storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
-) -> tuple[str, dict[str, Any]]:
-    """The name of the format, and its options.
+) -> tuple[Any, str, dict[str, Any]]:
+    """The names of the files, a folder that was written with a slash at its end; the name of their format, and its options.
 
     Args:
       filenames: names of files, or a folder.
@@ -92,9 +93,10 @@ def written_format(
         written = None
     if written is not None:
         written.check_format()
-        return written.format, {**written.options, **options}
+        folder = filenames if local_path(names[0]) is not None else f"{as_paths(filenames)[0].rstrip('/')}/"
+        return folder, written.format, {**written.options, **options}
     found = recognise(named_files(names, of_folder))
-    return found.format, {**found.options, **options}
+    return filenames, found.format, {**found.options, **options}
 
 
 _FILES = 16
@@ -117,6 +119,8 @@ def reading(
 
     Behind it are the ops that `text`, `nested` and `decimals` stand for.
     """
+    if num_parallel_reads is not None:
+        integer(file_format.name, "num_parallel_reads", num_parallel_reads)
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
     table = names.table if isinstance(names, FileNames) else None
     paths = _known(names)
@@ -397,7 +401,7 @@ class FileDataset(Dataset[Any]):
         **options: Any,
     ) -> None:
         if format is None:
-            format, options = written_format(filenames, options, storage_options, filesystem)
+            filenames, format, options = written_format(filenames, options, storage_options, filesystem)
         super().__init__(
             reading(
                 filenames,

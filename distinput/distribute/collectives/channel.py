@@ -443,7 +443,22 @@ def as_array(value: Any, call: str) -> Array:
                     f"{call}: an object array may hold bytes and str only, got {type(item).__name__}; "
                     "turn it into numbers or bytes first"
                 )
+    if array.dtype.kind == "T":
+        return _plain_text(array, call)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _plain_text(array: Array, call: str) -> Array:
+    """Text of variable width without a value for what is missing, which other workers would not know.
+
+    Raises:
+      TypeError: some of the text is missing.
+    """
+    text = array.astype(object)
+    for item in text.reshape(-1):
+        if not isinstance(item, str):
+            raise TypeError(f"{call}: an array of text may hold str only, got {item!r}; replace what is missing first")
+    return text.astype("T")
 
 
 def _is_extension(dtype: np.dtype[np.generic]) -> bool:
@@ -460,7 +475,7 @@ def family(dtype: np.dtype[np.generic]) -> str:
     >>> family(np.dtype("S5")), family(np.dtype("f4"))
     ('bytes', 'float32')
     """
-    return {"S": "bytes", "U": "str", "O": "object"}.get(dtype.kind, dtype.name)
+    return {"S": "bytes", "U": "str", "O": "object", "T": "text"}.get(dtype.kind, dtype.name)
 
 
 def describe(array: Array) -> str:
@@ -488,7 +503,7 @@ def parse(text: str) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
 
 def to_bytes(array: Array) -> Bytes:
     """The contents of an array from `as_array`; a view where possible."""
-    if array.dtype.kind != "O":
+    if array.dtype.kind not in "OT":
         return array.reshape(-1).view(np.uint8)
     items = array.reshape(-1).tolist()
     lengths = np.zeros(len(items), np.uint64)
@@ -502,7 +517,7 @@ def to_bytes(array: Array) -> Bytes:
 
 def from_bytes(data: Bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:
     """A new, writable, C-contiguous array from what `to_bytes` returned."""
-    if dtype.kind != "O":
+    if dtype.kind not in "OT":
         array = np.empty(shape, dtype)
         if array.size and dtype.itemsize:
             array.reshape(-1).view(np.uint8)[:] = data
@@ -517,7 +532,7 @@ def from_bytes(data: Bytes, dtype: np.dtype[np.generic], shape: tuple[int, ...])
         item = contents[at : at + length]
         result[i] = item.decode() if is_text[i] else item
         at += length
-    return result.reshape(shape)
+    return result.reshape(shape).astype(dtype, copy=False)
 
 
 # ---- A small JSON value and several arrays as one array of bytes, to be sent to other workers in one call

@@ -161,10 +161,15 @@ class InputContext:
         """The global batch size divided by the number of replicas.
 
         Raises:
+          TypeError: it is not an integer.
           ValueError: it is not divisible.
 
         Source: `tf.distribute.InputContext.get_per_replica_batch_size`.
         """
+        if not hasattr(global_batch_size, "__index__"):
+            raise TypeError(
+                f"get_per_replica_batch_size: global_batch_size must be an integer, got {global_batch_size!r}"
+            )
         if global_batch_size % self._num_replicas_in_sync:
             raise ValueError(
                 f"The `global_batch_size` {global_batch_size!r} is not divisible by `num_replicas_in_sync` "

@@ -26,9 +26,9 @@ from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBat
 from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.families import with_seed
-from distinput.plan.node import INFINITE, Node, walk
+from distinput.plan.node import INFINITE, Node
 from distinput.plan.options import AutoShardPolicy, Decision
-from distinput.sharding.own_rows import FrameworkRebatch, rebatch_for, with_common_order
+from distinput.sharding.own_rows import leaves_out_steps, rebatch_for, with_common_order
 from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
@@ -464,8 +464,7 @@ def _counted(consumer: Consumer, mine: Any) -> list[int] | None:
         return None
 
     def own() -> tuple[Any, Sequence[Any]]:
-        cuts = [step for step in walk(mine.node) if isinstance(step, FrameworkRebatch)]
-        if any(0 in cut.sizes for cut in cuts):  # steps without any row can only be found together
+        if leaves_out_steps(mine.node, replicas.count):
             return None, []
         elements = mine.node.count_elements()
         return (None if elements < 0 else -(-elements // replicas.count)), []

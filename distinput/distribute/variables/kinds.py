@@ -17,7 +17,14 @@ from distinput.distribute.core.current import get_strategy
 from distinput.distribute.core.replica_reducer import IndexedSlices, LocalReducer, reduce_slices
 from distinput.distribute.core.replicas import CallDescription, Peers, Replicas
 from distinput.distribute.core.values import DistributedValues, PerReplica
-from distinput.distribute.variables.policy import VariableAggregation, VariablePolicy, as_initial, kind_of, reduce_op_of
+from distinput.distribute.variables.policy import (
+    VariableAggregation,
+    VariablePolicy,
+    as_initial,
+    as_operand,
+    kind_of,
+    reduce_op_of,
+)
 from distinput.distribute.variables.store import HostStore, Store, plain, shown
 from distinput.distribute.variables.variable import Variable
 from distinput.values.leaves import TensorShape, as_dtype, dtype_code
@@ -133,6 +140,14 @@ def own_value(value: Any) -> Any:
     return value.value() if isinstance(value, Variable) else value
 
 
+def _with_rows(kind: str, value: Any, store: Store) -> Any:
+    """What a replica writes; a scalar that stands for all rows as rows, which those of other replicas come behind."""
+    if not isinstance(value, IndexedSlices) or kind.startswith("scatter_nd") or np.ndim(value.values):
+        return value
+    scalar, shape = as_operand(value.values, store.dtype, kind), (*np.shape(value.indices), *store.shape[1:])
+    return IndexedSlices(scalar + np.zeros(shape, scalar.dtype), value.indices, value.dense_shape)
+
+
 class DistributedVariable(Variable, DistributedValues):
     """A variable with a copy for each replica of this process; `values` are the copies, variables themselves.
 
@@ -204,7 +219,7 @@ class MirroredVariable(DistributedVariable):
             return self
         context = modes.stack[-1].replica
         if context is not None and self._policy.aggregation is not VariableAggregation.NONE:
-            value = context._aggregate(self._policy.aggregation, own_value(value))
+            value = context._aggregate(self._policy.aggregation, _with_rows(kind, own_value(value), self._store))
         self._write_copy(copy, kind, value, key)
         return self.values[copy]
 
@@ -303,7 +318,7 @@ class AggregatingVariable(Variable):
         def apply(total: Any) -> None:
             self._write_copy(0, kind, total, key)
 
-        mode.replica._aggregate(self._policy.aggregation, own_value(value), apply)
+        mode.replica._aggregate(self._policy.aggregation, _with_rows(kind, own_value(value), self._store), apply)
         return self
 
 

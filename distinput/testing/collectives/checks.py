@@ -402,6 +402,8 @@ def _all_gather_text(group: Collectives) -> None:
     widths = [np.array(["x" * (1 + rank), "y"]) for rank in range(group.size)]
     for actual, expected in zip(group.all_gather(widths[group.rank]), widths, strict=True):
         same(actual, expected)
+    for rank, text in enumerate(group.all_gather(np.array(["\u00fc" * group.rank, "y"], np.dtypes.StringDType()))):
+        assert (text.dtype, text.tolist()) == (np.dtypes.StringDType(), ["\u00fc" * rank, "y"])
 
 
 def _broadcast_from_every_root(group: Collectives) -> None:

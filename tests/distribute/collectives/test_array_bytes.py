@@ -44,6 +44,13 @@ def test_words_come_back(words: list[bytes | str], rows: bool) -> None:
     assert (back.dtype, back.shape, back.tolist()) == (array.dtype, array.shape, array.tolist())
 
 
+@given(hnp.arrays(object, SHAPES, elements=st.text(st.characters(exclude_categories=["Cs"]), max_size=20)))
+def test_text_of_any_width_comes_back(words: npt.NDArray[np.object_]) -> None:
+    array = words.astype(np.dtypes.StringDType())
+    back = from_bytes(to_bytes(as_array(array, "test")), *parse(describe(array)))
+    assert (back.dtype, back.shape, back.tolist()) == (array.dtype, array.shape, array.tolist())
+
+
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_extension_numbers_come_back(name: str) -> None:
     try:
@@ -63,6 +70,7 @@ def test_extension_numbers_come_back(name: str) -> None:
         ([None], "may hold bytes and str only, got NoneType"),
         (np.zeros(2, [("a", "i4")]), "send the fields one by one"),
         (np.zeros(2, "V3"), "needs numbers"),
+        (np.array(["a", None], np.dtypes.StringDType(na_object=None)), "may hold str only, got None"),
     ],
 )
 def test_what_cannot_travel(value: object, says: str) -> None:

@@ -2,6 +2,7 @@
 """The tail of the data, and what stands in where a replica has none."""
 
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -234,3 +235,43 @@ def test_decimals_are_filled_up_with_decimals_also_where_a_replica_has_no_rows()
     *_, (values, mask) = strategy.experimental_distribute_dataset(dataset, InputOptions(tail="pad"))
     parts = [[part.tolist() for part in strategy.experimental_local_results(each)] for each in (values["x"], mask)]
     assert parts == [[[Decimal(3)], [Decimal(0)]], [[True], [False]]]
+
+
+def of_hidden_size(batches: int, size: int) -> Any:
+    """Batches whose size a strategy does not learn: each is cut on its own."""
+    return Dataset.range(batches * size - size + 1).batch(size).map(lambda rows: rows, num_parallel_calls=2)
+
+
+def joined(n: int, size: int) -> Any:
+    return of_hidden_size(n, size).concatenate(Dataset.range(7).batch(size + 1))
+
+
+def alternating(n: int, size: int) -> Any:
+    parts = [of_hidden_size(n, size), Dataset.range(7).batch(size + 1)]
+    return Dataset.choose_from_datasets(parts, Dataset.from_tensor_slices(np.array([0, 1] * 9)))
+
+
+@pytest.mark.parametrize(
+    "make, policy",
+    [(of_hidden_size, POLICY.FILE), *product([of_hidden_size, joined, alternating], [POLICY.OFF, POLICY.DATA])],
+)
+@pytest.mark.parametrize("replicas", [[1, 1], [2, 2], [1, 1, 1]])
+def test_no_step_is_without_a_row_where_the_size_of_batches_is_hidden(
+    make: Any, policy: Any, replicas: list[int], tmp_path: Any
+) -> None:
+    names = files(tmp_path, [1] * len(replicas) * 3)
+
+    def body(strategy: Any, worker: int) -> Any:
+        if policy == POLICY.FILE:
+            batches = names.batch(2).map(lambda rows: rows + 0, output_signature=di.TensorSpec([None], "int64"))
+        else:
+            batches = make(2, 4)
+        return [
+            (strategy.reduce("MEAN", step, axis=0), rows_of(strategy, [step])[0])
+            for step in strategy.experimental_distribute_dataset(with_policy(batches, policy))
+        ]
+
+    results = on_workers(replicas, body)
+    steps = by_step([[rows for _, rows in result] for result in results])
+    assert all(any(part for part in step) for step in steps)
+    assert all(np.isfinite(mean) for mean, _ in results[0])
