@@ -180,27 +180,49 @@ else:
 def _with_lazy_methods(
     kind: Any, frozen: bool = False, eq: bool = True, repr: bool = True, kw_only: bool = False
 ) -> Any:
-    own, apart = dict(vars(kind)), {"__abstractmethods__", "__dict__", "__weakref__"}
-    inherited: dict[str, Any] = {}
-    for base in reversed(kind.__mro__[1:]):
-        inherited |= getattr(base, "__dataclass_fields__", {})
-    # Python collects the fields, in another class with the same names.
-    same = {key: value for key, value in own.items() if key not in apart}
-    described = _standard(same, kind, inherited, init=False, repr=False, eq=False, kw_only=kw_only)
-    for name in described.keys() - own.keys() - apart:
-        setattr(kind, name, described[name])
-    for name in [name for name in kind.__dataclass_fields__ if isinstance(own.get(name), dataclasses.Field)]:
-        setattr(kind, name, described[name]) if name in described else delattr(kind, name)
-    settings = kind.__dataclass_params__
-    settings.init, settings.repr, settings.eq, settings.frozen = True, repr, eq, frozen
+    own = dict(vars(kind))
+    defaults = {name: own[name] for name in kind.__annotations__ if name in own}
+
+    def described(name: str) -> Any:
+        """The fields, or what follows from them: Python collects them, in another class with the same ones."""
+        above: dict[str, Any] = {}
+        for base in reversed(kind.__mro__[1:]):
+            above |= getattr(base, "__dataclass_fields__", {})
+        fields = {"__module__": kind.__module__, "__annotations__": kind.__annotations__, **defaults}
+        names = _standard(fields, kind, above, init=False, repr=False, eq=False, kw_only=kw_only)
+        settings = names["__dataclass_params__"]
+        settings.init, settings.repr, settings.eq, settings.frozen = True, repr, eq, frozen
+        for each in description:
+            setattr(kind, each, names[each])
+        return names[name]
+
+    def method(name: str) -> Any:
+        names = {
+            key: getattr(kind, key) for key in ("__module__", "__qualname__", "__post_init__") if hasattr(kind, key)
+        }
+        parts = {part: f"__{part}__" == name for part in ("init", "repr")}
+        parts |= {"eq": name in ("__eq__", "__hash__"), "frozen": frozen}
+        return _standard(names, kind, kind.__dataclass_fields__, **parts)[name]
+
+    for name, value in defaults.items():
+        if isinstance(value, dataclasses.Field):
+            delattr(kind, name) if value.default is dataclasses.MISSING else setattr(kind, name, value.default)
+    description = [name for name in _DESCRIPTION if name not in own]
+    for name in description:
+        setattr(kind, name, _Later(kind, name, described))
     for name, wanted in (("__init__", True), ("__repr__", repr), ("__eq__", eq)):
         if wanted and name not in own:
-            setattr(kind, name, _Method(kind, name))
+            setattr(kind, name, (_LaterInit if name == "__init__" else _Later)(kind, name, method))
     if eq and own.get("__hash__") is None and ("__eq__" in own or "__hash__" not in own):
-        kind.__hash__ = _Method(kind, "__hash__") if frozen else None
+        kind.__hash__ = _Later(kind, "__hash__", method) if frozen else None
     if frozen:
         kind.__setattr__, kind.__delattr__ = _refusal(kind, "__setattr__"), _refusal(kind, "__delattr__")
     return kind
+
+
+_DESCRIPTION = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+if sys.version_info >= (3, 13):
+    _DESCRIPTION += ("__replace__",)
 
 
 def _standard(names: dict[str, Any], kind: type, fields: dict[str, Any], **options: bool) -> dict[str, Any]:
@@ -211,21 +233,49 @@ def _standard(names: dict[str, Any], kind: type, fields: dict[str, Any], **optio
     return dict(vars(dataclasses.dataclass(**options)(named)))
 
 
-class _Method:
-    """Stands in a class for a method until that is asked for."""
+class _Later:
+    """Stands in a class for what Python puts there, until that is asked for."""
 
-    def __init__(self, kind: Any, name: str) -> None:
-        self._kind, self._name = kind, name
+    def __init__(self, kind: Any, name: str, make: Callable[[str], Any]) -> None:
+        self._kind, self._name, self._make = kind, name, make
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        kind, name = self._kind, self._name
-        names = {
-            key: getattr(kind, key) for key in ("__module__", "__qualname__", "__post_init__") if hasattr(kind, key)
-        }
-        parts = {part: f"__{part}__" == name for part in ("init", "repr")}
-        parts |= {"eq": name in ("__eq__", "__hash__"), "frozen": kind.__dataclass_params__.frozen}
-        setattr(kind, name, _standard(names, kind, kind.__dataclass_fields__, **parts)[name])
-        return vars(kind)[name].__get__(instance, owner)
+        value = self._make(self._name)
+        setattr(self._kind, self._name, value)
+        return value.__get__(instance, owner) if callable(value) else value
+
+
+class _LaterInit(_Later):
+    """Stands in for `__init__`, and fills the first few objects itself: to compile it costs as much as to fill a hundred."""
+
+    _few = 20
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if self._few and self._kind in type(instance).__mro__:
+            self._few -= 1
+            return partial(self._fill, instance)
+        return super().__get__(instance, owner)
+
+    def _fill(self, instance: Any, /, *values: Any, **named: Any) -> None:
+        """What `__init__` does; where arguments are missing or too many, it says so itself."""
+        fields, missing = dataclasses.fields(self._kind), dataclasses.MISSING
+        asked = [each for each in fields if each.init]
+        needed = {each.name for each in asked if each.default is missing and each.default_factory is missing}
+        by_place = [each.name for each in asked if not each.kw_only]
+        given = {**dict(zip(by_place, values, strict=False)), **named}
+        if len(given) < len(values) + len(named) or not needed <= given.keys() <= {each.name for each in asked}:
+            super().__get__(instance)(*values, **named)
+            return
+        put = object.__setattr__ if self._kind.__dataclass_params__.frozen else setattr
+        for each in fields:
+            if each.name in given:
+                put(instance, each.name, given[each.name])
+            elif each.default_factory is not missing:
+                put(instance, each.name, each.default_factory())
+            elif each.init:
+                put(instance, each.name, each.default)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
 
 
 def _refusal(kind: type, name: str) -> Any:

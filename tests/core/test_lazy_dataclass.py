@@ -139,13 +139,41 @@ def test_methods_are_made_when_they_are_first_used(monkeypatch: pytest.MonkeyPat
 
         x: int
 
+    points = [Point(x) for x in range(20)]
     assert texts == []
-    assert Point(1).x + Point(2).x == 3
+    points += [Point(x) for x in range(20, 40)]
     assert len(texts) == 1
     assert "__init__" in texts[0]
+    assert [point.x for point in points] == [*range(40)]
     assert Point(1) == Point(1)
     assert len(texts) == 2
     assert "__eq__" in texts[1]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "values, named",
+    [
+        ((), {}),
+        ((1, [2], "c", 7, 9), {}),
+        ((1,), {"a": 2}),
+        ((1,), {"unknown": 2}),
+        ((), {"a": 1, "e": 5}),
+        ((), {"b": [2]}),
+        ((), {"a": 1, "b": [2], "g": 3}),
+    ],
+)
+def test_the_first_objects_are_those_that_come_later(
+    options: dict[str, bool], values: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    def made(kind: Any) -> Any:
+        try:
+            return vars(kind(*values, **named))
+        except TypeError as error:
+            return str(error)
+
+    for one, other in zip(family(dataclass, options), family(dataclasses.dataclass, options), strict=True):
+        assert [made(one) for _ in range(25)] == [made(other)] * 25
 
 
 @dataclass(frozen=True)
