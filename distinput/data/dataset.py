@@ -22,7 +22,7 @@ from distinput.arrow.adopt import is_stream, is_table
 from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import failures, later, load_extensions
+from distinput.names.lazy import failures, init_is_later, later, load_extensions
 from distinput.names.words import html, meant, shown
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
@@ -159,9 +159,8 @@ class Arguments:
     """
 
     def __init__(self, op: str, node: Callable[..., Node]) -> None:
-        signature = inspect.signature(node)
         fields = getattr(node, "__dataclass_fields__", {})
-        first, *rest = signature.parameters.values()
+        first, *rest = _parameters(node)
         shown = [p for p in rest if p.name == "name" or not (p.kind is p.KEYWORD_ONLY and _is_hidden(fields, p.name))]
         shown = [p.replace(annotation="Dataset") if p.annotation in _NODE else p for p in shown]
         shown = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p.name == "name" else p for p in shown]
@@ -172,7 +171,7 @@ class Arguments:
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
-        self.signature = signature.replace(parameters=[myself, *shown], return_annotation="Dataset")
+        self.signature = inspect.Signature([myself, *shown], return_annotation="Dataset")
         self.numbers = {p.name for p in rest if p.annotation in _NUMBER}
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -217,6 +216,21 @@ class Arguments:
     def _meant(self, name: str) -> str:
         ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]
         return f"did you mean {ours[0]}?" if ours else meant(name, self.known, "it takes")
+
+
+def _parameters(op: Callable[..., Node]) -> list[inspect.Parameter]:
+    """Of an op, its input first; those of a dataclass of ours are its fields, for which no `__init__` has to be made."""
+    if not init_is_later(op):
+        return list(inspect.signature(op).parameters.values())
+    fields = [each for each in dataclasses.fields(op) if each.init]  # type: ignore[arg-type]
+    return [_parameter(each) for each in sorted(fields, key=lambda each: bool(each.kw_only))]
+
+
+def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = [each for each in (field.default, field.default_factory) if each is not dataclasses.MISSING]
+    default = defaults[0] if defaults else inspect.Parameter.empty
+    return inspect.Parameter(field.name, kind, default=default, annotation=field.type)
 
 
 def _is_hidden(fields: dict[str, Any], name: str) -> bool:

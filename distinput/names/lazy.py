@@ -233,6 +233,11 @@ def _standard(names: dict[str, Any], kind: type, fields: dict[str, Any], **optio
     return dict(vars(dataclasses.dataclass(**options)(named)))
 
 
+def init_is_later(kind: Any) -> bool:
+    """Whether something is a dataclass whose `__init__` would be made by asking for it, and has what its fields say."""
+    return isinstance(kind, type) and isinstance(vars(kind).get("__init__"), _LaterInit)
+
+
 class _Later:
     """Stands in a class for what Python puts there, until that is asked for."""
 
