@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -469,6 +468,9 @@ def when_imported(package: str, run: Callable[[], object]) -> None:
     sys.meta_path.insert(0, _Watcher(package, run))
 
 
+util = library("importlib.util")
+
+
 class _Watcher:
     """Waits for the import of one package, and takes no part in that of others.
 
@@ -486,7 +488,7 @@ class _Watcher:
             return None
         place = sys.meta_path.index(self)
         sys.meta_path.remove(self)  # the others are asked
-        spec = find_spec(fullname)
+        spec: ModuleSpec | None = util.find_spec(fullname)
         execute = getattr(getattr(spec, "loader", None), "exec_module", None)
         if execute is None:  # not installed: it may be later
             sys.meta_path.insert(place, self)
