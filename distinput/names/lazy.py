@@ -159,7 +159,7 @@ else:
     dataclasses = library("dataclasses")
 
     def dataclass(kind: type | None = None, /, **options: bool) -> Any:
-        """As `dataclasses.dataclass`, which it is with other options than `frozen`, `eq`, `repr` and `kw_only`.
+        """As `dataclasses.dataclass`, which it is with options that `_with_lazy_methods` does not have.
 
         >>> @dataclass(frozen=True)
         ... class Point:
@@ -172,13 +172,24 @@ else:
         """
         if kind is None:
             return partial(dataclass, **options)
-        lazily = options.keys() <= {"frozen", "eq", "repr", "kw_only"}
+        lazily = options.keys() <= {"init", "frozen", "eq", "repr", "kw_only", "slots"}
         return _with_lazy_methods(kind, **options) if lazily else dataclasses.dataclass(**options)(kind)
 
 
 def _with_lazy_methods(
-    kind: Any, frozen: bool = False, eq: bool = True, repr: bool = True, kw_only: bool = False
+    kind: Any,
+    init: bool = True,
+    frozen: bool = False,
+    eq: bool = True,
+    repr: bool = True,
+    kw_only: bool = False,
+    slots: bool = False,
 ) -> Any:
+    told = {"init": init, "repr": repr, "eq": eq, "frozen": frozen}
+    if slots:  # another class, and its fields, are made by Python; of methods only those that refuse changes
+        nothing = {"init": False, "repr": False, "eq": False}
+        kind = dataclasses.dataclass(slots=True, frozen=frozen, kw_only=kw_only, **nothing)(kind)
+        _tell(kind.__dataclass_params__, told)
     own = dict(vars(kind))
     defaults = {name: own[name] for name in kind.__annotations__ if name in own}
 
@@ -189,8 +200,7 @@ def _with_lazy_methods(
             above |= getattr(base, "__dataclass_fields__", {})
         fields = {"__module__": kind.__module__, "__annotations__": kind.__annotations__, **defaults}
         names = _standard(fields, kind, above, init=False, repr=False, eq=False, kw_only=kw_only)
-        settings = names["__dataclass_params__"]
-        settings.init, settings.repr, settings.eq, settings.frozen = True, repr, eq, frozen
+        _tell(names["__dataclass_params__"], told)
         for each in description:
             setattr(kind, each, names[each])
         return names[name]
@@ -200,7 +210,7 @@ def _with_lazy_methods(
             key: getattr(kind, key) for key in ("__module__", "__qualname__", "__post_init__") if hasattr(kind, key)
         }
         parts = {part: f"__{part}__" == name for part in ("init", "repr")}
-        parts |= {"eq": name in ("__eq__", "__hash__"), "frozen": frozen}
+        parts |= {"eq": name in ("__eq__", "__hash__"), "frozen": frozen, "slots": slots}
         return _standard(names, kind, kind.__dataclass_fields__, **parts)[name]
 
     for name, value in defaults.items():
@@ -209,12 +219,12 @@ def _with_lazy_methods(
     description = [name for name in _DESCRIPTION if name not in own]
     for name in description:
         setattr(kind, name, _Later(kind, name, described))
-    for name, wanted in (("__init__", True), ("__repr__", repr), ("__eq__", eq)):
+    for name, wanted in (("__init__", init), ("__repr__", repr), ("__eq__", eq)):
         if wanted and name not in own:
             setattr(kind, name, (_LaterInit if name == "__init__" else _Later)(kind, name, method))
     if eq and own.get("__hash__") is None and ("__eq__" in own or "__hash__" not in own):
         kind.__hash__ = _Later(kind, "__hash__", method) if frozen else None
-    if frozen:
+    if frozen and not slots:
         kind.__setattr__, kind.__delattr__ = _refusal(kind, "__setattr__"), _refusal(kind, "__delattr__")
     return kind
 
@@ -222,6 +232,11 @@ def _with_lazy_methods(
 _DESCRIPTION = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 if sys.version_info >= (3, 13):
     _DESCRIPTION += ("__replace__",)
+
+
+def _tell(parameters: Any, options: dict[str, bool]) -> None:
+    for name, value in options.items():
+        setattr(parameters, name, value)
 
 
 def _standard(names: dict[str, Any], kind: type, fields: dict[str, Any], **options: bool) -> dict[str, Any]:
@@ -276,7 +291,7 @@ class _LaterInit(_Later):
                 put(instance, each.name, given[each.name])
             elif each.default_factory is not missing:
                 put(instance, each.name, each.default_factory())
-            elif each.init:
+            elif each.init or (each.default is not missing and "__slots__" in vars(self._kind)):
                 put(instance, each.name, each.default)
         if hasattr(instance, "__post_init__"):
             instance.__post_init__()
