@@ -31,6 +31,24 @@ READABLE = (2, 3)
 Mark = dict[str, Any]
 """Where a row stands in an input: `{"input": state, "skip": rows to pass over from there}`."""
 
+BOUND = 1 << 62
+"""Bound of positions and counts, which go into 64 bits."""
+
+
+def is_count(value: Any, least: int = 0, most: int = BOUND) -> bool:
+    """Whether something in a state is a whole number of these bounds."""
+    return type(value) is int and least <= value <= most
+
+
+def is_mark(value: Any) -> bool:
+    """Whether something in a state is a mark: the state of an input, and rows to pass over from there."""
+    return isinstance(value, dict) and isinstance(value.get("input"), dict) and is_count(value.get("skip"))
+
+
+def is_position(value: Any) -> bool:
+    """Whether something in a state is a position in a file, or None for the beginning of the next one."""
+    return value is None or (isinstance(value, dict) and "row" in value and all(map(is_count, value.values())))
+
 
 # ----------------------------------------------------------------------------
 # Short hashes of values, the same in every process, in bounded time.
