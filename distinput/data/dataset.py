@@ -23,7 +23,6 @@ from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import failures, init_is_later, later, load_extensions
-from distinput.names.words import html, meant, shown
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
 from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds, describe, walk
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     )  # the stub that docs/make_stub.py writes; there is no such class
     from distinput.files import folder as folders
     from distinput.files import mounts, paths
-    from distinput.names import absent
+    from distinput.names import absent, words
     from distinput.plan import fingerprint as fingerprints
     from distinput.plan import options as plan_options
     from distinput.plan import text as texts
@@ -81,6 +80,7 @@ else:
     seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
     texts = later("distinput.plan.text")  # lines about a step are for those who read them
     absent = later("distinput.names.absent")  # what is said of a name that is not there
+    words = later("distinput.names.words")  # the same
 
 
 Python: TypeAlias = bool | int | float | complex | str | bytes | list[Any] | tuple[Any, ...] | Mapping[Any, Any]
@@ -215,7 +215,7 @@ class Arguments:
 
     def _meant(self, name: str) -> str:
         ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]
-        return f"did you mean {ours[0]}?" if ours else meant(name, self.known, "it takes")
+        return f"did you mean {ours[0]}?" if ours else words.meant(name, self.known, "it takes")
 
 
 def _parameters(op: Callable[..., Node]) -> list[inspect.Parameter]:
@@ -335,8 +335,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def __init__(self, node: Node, passes: Passes | None = None) -> None:
         if not hasattr(node, "origin"):  # faster than checking for a Node
             raise TypeError(
-                f"Dataset: a dataset is not made by its class, got {shown(node)}; use Dataset.from_tensor_slices for the rows "
-                "of arrays and lists, Dataset.from_generator for what a function yields"
+                f"Dataset: a dataset is not made by its class, got {words.shown(node)}; use Dataset.from_tensor_slices for the "
+                "rows of arrays and lists, Dataset.from_generator for what a function yields"
             )
         allow_depth(node)
         self._node = node
@@ -1265,7 +1265,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
     def _repr_html_(self) -> str:
         """What notebooks show: the graph of the pipeline."""
-        return html("dataset", self)
+        return words.html("dataset", self)
 
     # ------------------------------------------------------------------------
     # Passes, and iterators over their elements.
@@ -1841,6 +1841,6 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
         if load_extensions() and hasattr(kind, name):
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
-        said = absent.elsewhere(name) or meant(name, known, "it has")
+        said = absent.elsewhere(name) or words.meant(name, known, "it has")
         raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{failures()}", name=name)
     raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)

@@ -185,11 +185,11 @@ def _with_lazy_methods(
     kw_only: bool = False,
     slots: bool = False,
 ) -> Any:
-    told = {"init": init, "repr": repr, "eq": eq, "frozen": frozen}
+    parameters = {"init": init, "repr": repr, "eq": eq, "frozen": frozen}
     if slots:  # another class, and its fields, are made by Python; of methods only those that refuse changes
         nothing = {"init": False, "repr": False, "eq": False}
         kind = dataclasses.dataclass(slots=True, frozen=frozen, kw_only=kw_only, **nothing)(kind)
-        _tell(kind.__dataclass_params__, told)
+        _tell(kind.__dataclass_params__, parameters)
     own = dict(vars(kind))
     defaults = {name: own[name] for name in kind.__annotations__ if name in own}
 
@@ -200,7 +200,7 @@ def _with_lazy_methods(
             above |= getattr(base, "__dataclass_fields__", {})
         fields = {"__module__": kind.__module__, "__annotations__": kind.__annotations__, **defaults}
         names = _standard(fields, kind, above, init=False, repr=False, eq=False, kw_only=kw_only)
-        _tell(names["__dataclass_params__"], told)
+        _tell(names["__dataclass_params__"], parameters)
         for each in description:
             setattr(kind, each, names[each])
         return names[name]
@@ -234,8 +234,8 @@ if sys.version_info >= (3, 13):
     _DESCRIPTION += ("__replace__",)
 
 
-def _tell(parameters: Any, options: dict[str, bool]) -> None:
-    for name, value in options.items():
+def _tell(parameters: Any, values: dict[str, bool]) -> None:
+    for name, value in values.items():
         setattr(parameters, name, value)
 
 
@@ -277,9 +277,9 @@ class _LaterInit(_Later):
 
     def _fill(self, instance: Any, /, *values: Any, **named: Any) -> None:
         """What `__init__` does; where arguments are missing or too many, it says so itself."""
-        fields, missing = dataclasses.fields(self._kind), dataclasses.MISSING
+        fields, none = dataclasses.fields(self._kind), dataclasses.MISSING
         asked = [each for each in fields if each.init]
-        needed = {each.name for each in asked if each.default is missing and each.default_factory is missing}
+        needed = {each.name for each in asked if each.default is none and each.default_factory is none}
         by_place = [each.name for each in asked if not each.kw_only]
         given = {**dict(zip(by_place, values, strict=False)), **named}
         if len(given) < len(values) + len(named) or not needed <= given.keys() <= {each.name for each in asked}:
@@ -289,9 +289,9 @@ class _LaterInit(_Later):
         for each in fields:
             if each.name in given:
                 put(instance, each.name, given[each.name])
-            elif each.default_factory is not missing:
+            elif each.default_factory is not none:
                 put(instance, each.name, each.default_factory())
-            elif each.init or (each.default is not missing and "__slots__" in vars(self._kind)):
+            elif each.init or (each.default is not none and "__slots__" in vars(self._kind)):
                 put(instance, each.name, each.default)
         if hasattr(instance, "__post_init__"):
             instance.__post_init__()

@@ -19,7 +19,6 @@ from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
 from distinput.names.lazy import later, library
-from distinput.names.words import html
 from distinput.plan.check import at_least, integer
 from distinput.plan.node import INFINITE, Latest
 from distinput.run.run import Run
@@ -30,12 +29,13 @@ if TYPE_CHECKING:
     from distinput.distribute.input import lanes
     from distinput.distribute.input import located as places
     from distinput.distribute.input.located import Located, Ranges, Seen
+    from distinput.names import words
     from distinput.plan import text as texts
 else:
     # Few iterators are saved, and fewer are asked where their records come from.
     seal = later("distinput.data.seal")
     lanes, places = later("distinput.distribute.input.lanes"), later("distinput.distribute.input.located")
-    texts = later("distinput.plan.text")  # for those who print them
+    texts, words = later("distinput.plan.text"), later("distinput.names.words")  # for those who print them
 
 json = library("json")
 
@@ -736,7 +736,7 @@ class DistributedDataset:
 
     def _repr_html_(self) -> str:
         """What notebooks show: how the dataset is distributed, and the shape of a step."""
-        return html("distributed", self)
+        return words.html("distributed", self)
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
