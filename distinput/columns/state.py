@@ -3,13 +3,18 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged
-from distinput.url_secrets import public_url
+from distinput.names.lazy import later
+
+if TYPE_CHECKING:
+    from distinput import url_secrets
+else:
+    url_secrets = later("distinput.url_secrets")  # few texts are URLs
 
 # ----------------------------------------------------------------------------
 # States: plain JSON values that say where a stream stands.
@@ -84,7 +89,7 @@ class Digest:
     def add(self, *values: Any) -> Self:
         """Take in values whose `repr` says all of them, but for secrets in URLs: with another signature a file is the same."""
         text = repr(values)
-        self._hash.update((public_url(text) if "://" in text else text).encode(errors="surrogatepass"))
+        self._hash.update((url_secrets.public_url(text) if "://" in text else text).encode(errors="surrogatepass"))
         return self
 
     def array(self, array: Array) -> Self:
@@ -157,7 +162,7 @@ def texts_of(column: Strings) -> list[bytes]:
         starts, sizes = starts[some], np.minimum(sizes[some], MOST_BYTES // 16)
     view = memoryview(column.data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
     texts = [bytes(view[a : a + n]) for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)]
-    return [os.fsencode(public_url(os.fsdecode(text))) if b"://" in text else text for text in texts]
+    return [os.fsencode(url_secrets.public_url(os.fsdecode(text))) if b"://" in text else text for text in texts]
 
 
 def _some(rows: int, each: int) -> Ints:
