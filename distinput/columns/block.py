@@ -5,7 +5,6 @@ import errno
 import os
 import re
 import sys
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from distinput.columns.column import Column, Ints, LazyColumn, StackError
 from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, library
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF, Structure, component
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 else:
     python_values = later("distinput.columns.python_values")  # and of few something else is made
     sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
+
+traceback = library("traceback")  # for errors of other processes
 
 # ----------------------------------------------------------------------------
 # Blocks: many consecutive elements, one column for each leaf.

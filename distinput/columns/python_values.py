@@ -2,7 +2,6 @@
 """Text and rows of Python, which are made of the leaves of elements where these are handed out: of one, or of many at once."""
 
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -12,11 +11,13 @@ import numpy as np
 from distinput.columns.column import Column, Dense, Ints, Strings, objects_between
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.values.leaves import STRING
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
+
+decimal = library("decimal")  # few tables have decimals
 
 # ----------------------------------------------------------------------------
 # What a structure makes of the leaves of an element; of specs, names and columns it makes what it would without.
@@ -60,8 +61,8 @@ def as_decimals(value: Any) -> Any:
     match value:
         case bytes():
             try:
-                return Decimal(value.decode())
-            except (InvalidOperation, UnicodeDecodeError):
+                return decimal.Decimal(value.decode())
+            except (decimal.InvalidOperation, UnicodeDecodeError):
                 raise InvalidArgumentError(f"as_decimal: {value!r} is no number; leave it as text") from None
         case np.ndarray() if value.dtype == STRING:
             made = np.empty(value.shape, object)
@@ -193,7 +194,7 @@ def made_at_once(structure: Structure, columns: Sequence[Column]) -> list[Any] |
         if structure.kind == "leaf" and structure.mapping in (as_str, as_decimals):
             column = columns[0].materialize()
             texts = _texts(column) if isinstance(column, Strings) and column.starts.ndim == 1 else None
-            return texts if texts is None or structure.mapping is as_str else list(map(Decimal, texts))
+            return texts if texts is None or structure.mapping is as_str else list(map(decimal.Decimal, texts))
     except Exception:  # noqa: BLE001 - comes again for the element that is at fault
         return None
     return None

@@ -3,14 +3,19 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged
-from distinput.url_secrets import public_url
+from distinput.names.lazy import later
 from distinput.values.leaves import without_padding
+
+if TYPE_CHECKING:
+    from distinput import url_secrets
+else:
+    url_secrets = later("distinput.url_secrets")  # few texts are URLs
 
 # ----------------------------------------------------------------------------
 # States: plain JSON values that say where a stream stands.
@@ -31,6 +36,24 @@ READABLE = (2, 3)
 
 Mark = dict[str, Any]
 """Where a row stands in an input: `{"input": state, "skip": rows to pass over from there}`."""
+
+BOUND = 1 << 62
+"""Bound of positions and counts, which go into 64 bits."""
+
+
+def is_count(value: Any, least: int = 0, most: int = BOUND) -> bool:
+    """Whether something in a state is a whole number of these bounds."""
+    return type(value) is int and least <= value <= most
+
+
+def is_mark(value: Any) -> bool:
+    """Whether something in a state is a mark: the state of an input, and rows to pass over from there."""
+    return isinstance(value, dict) and isinstance(value.get("input"), dict) and is_count(value.get("skip"))
+
+
+def is_position(value: Any) -> bool:
+    """Whether something in a state is a position in a file, or None for the beginning of the next one."""
+    return value is None or (isinstance(value, dict) and "row" in value and all(map(is_count, value.values())))
 
 
 # ----------------------------------------------------------------------------
@@ -67,7 +90,7 @@ class Digest:
     def add(self, *values: Any) -> Self:
         """Take in values whose `repr` says all of them, but for secrets in URLs: with another signature a file is the same."""
         text = repr(values)
-        self._hash.update((public_url(text) if "://" in text else text).encode(errors="surrogatepass"))
+        self._hash.update((url_secrets.public_url(text) if "://" in text else text).encode(errors="surrogatepass"))
         return self
 
     def array(self, array: Array) -> Self:
@@ -140,7 +163,7 @@ def texts_of(column: Strings) -> list[bytes]:
         starts, sizes = starts[some], np.minimum(sizes[some], MOST_BYTES // 16)
     view = memoryview(column.data)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
     texts = [bytes(view[a : a + n]) for a, n in zip(starts.tolist(), sizes.tolist(), strict=True)]
-    return [os.fsencode(public_url(os.fsdecode(text))) if b"://" in text else text for text in texts]
+    return [os.fsencode(url_secrets.public_url(os.fsdecode(text))) if b"://" in text else text for text in texts]
 
 
 def _some(rows: int, each: int) -> Ints:

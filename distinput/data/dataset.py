@@ -22,8 +22,7 @@ from distinput.arrow.adopt import is_stream, is_table
 from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import failures, later, load_extensions
-from distinput.names.words import html, meant, shown
+from distinput.names.lazy import failures, init_is_later, later, load_extensions
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
 from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds, describe, walk
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     )  # the stub that docs/make_stub.py writes; there is no such class
     from distinput.files import folder as folders
     from distinput.files import mounts, paths
-    from distinput.names import absent
+    from distinput.names import absent, words
     from distinput.plan import fingerprint as fingerprints
     from distinput.plan import options as plan_options
     from distinput.plan import text as texts
@@ -81,6 +80,7 @@ else:
     seal = later("distinput.data.seal")  # what makes and reads states is for those who save them
     texts = later("distinput.plan.text")  # lines about a step are for those who read them
     absent = later("distinput.names.absent")  # what is said of a name that is not there
+    words = later("distinput.names.words")  # the same
 
 
 Python: TypeAlias = bool | int | float | complex | str | bytes | list[Any] | tuple[Any, ...] | Mapping[Any, Any]
@@ -159,9 +159,8 @@ class Arguments:
     """
 
     def __init__(self, op: str, node: Callable[..., Node]) -> None:
-        signature = inspect.signature(node)
         fields = getattr(node, "__dataclass_fields__", {})
-        first, *rest = signature.parameters.values()
+        first, *rest = _parameters(node)
         shown = [p for p in rest if p.name == "name" or not (p.kind is p.KEYWORD_ONLY and _is_hidden(fields, p.name))]
         shown = [p.replace(annotation="Dataset") if p.annotation in _NODE else p for p in shown]
         shown = [p.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) if p.name == "name" else p for p in shown]
@@ -172,7 +171,7 @@ class Arguments:
         self.positional = [p.name for p in shown if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
         self.required = {p.name for p in shown if p.default is inspect.Parameter.empty}
         myself = inspect.Parameter("self", first.kind)
-        self.signature = signature.replace(parameters=[myself, *shown], return_annotation="Dataset")
+        self.signature = inspect.Signature([myself, *shown], return_annotation="Dataset")
         self.numbers = {p.name for p in rest if p.annotation in _NUMBER}
 
     def by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +215,22 @@ class Arguments:
 
     def _meant(self, name: str) -> str:
         ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]
-        return f"did you mean {ours[0]}?" if ours else meant(name, self.known, "it takes")
+        return f"did you mean {ours[0]}?" if ours else words.meant(name, self.known, "it takes")
+
+
+def _parameters(op: Callable[..., Node]) -> list[inspect.Parameter]:
+    """Of an op, its input first; those of a dataclass of ours are its fields, for which no `__init__` has to be made."""
+    if not init_is_later(op):
+        return list(inspect.signature(op).parameters.values())
+    fields = [each for each in dataclasses.fields(op) if each.init]  # type: ignore[arg-type]
+    return [_parameter(each) for each in sorted(fields, key=lambda each: bool(each.kw_only))]
+
+
+def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY if field.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = [each for each in (field.default, field.default_factory) if each is not dataclasses.MISSING]
+    default = defaults[0] if defaults else inspect.Parameter.empty
+    return inspect.Parameter(field.name, kind, default=default, annotation=field.type)
 
 
 def _is_hidden(fields: dict[str, Any], name: str) -> bool:
@@ -321,8 +335,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def __init__(self, node: Node, passes: Passes | None = None) -> None:
         if not hasattr(node, "origin"):  # faster than checking for a Node
             raise TypeError(
-                f"Dataset: a dataset is not made by its class, got {shown(node)}; use Dataset.from_tensor_slices for the rows "
-                "of arrays and lists, Dataset.from_generator for what a function yields"
+                f"Dataset: a dataset is not made by its class, got {words.shown(node)}; use Dataset.from_tensor_slices for the "
+                "rows of arrays and lists, Dataset.from_generator for what a function yields"
             )
         allow_depth(node)
         self._node = node
@@ -1251,7 +1265,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
     def _repr_html_(self) -> str:
         """What notebooks show: the graph of the pipeline."""
-        return html("dataset", self)
+        return words.html("dataset", self)
 
     # ------------------------------------------------------------------------
     # Passes, and iterators over their elements.
@@ -1827,6 +1841,6 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
         if load_extensions() and hasattr(kind, name):
             return getattr(dataset, name)
         known = sorted(known for known in dir(kind) if not known.startswith("_"))
-        said = absent.elsewhere(name) or meant(name, known, "it has")
+        said = absent.elsewhere(name) or words.meant(name, known, "it has")
         raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{failures()}", name=name)
     raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)

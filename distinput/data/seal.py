@@ -7,10 +7,10 @@ from json import JSONEncoder, loads
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from distinput.columns.state import READABLE, VERSION, State
+from distinput.columns.state import READABLE, VERSION, State, is_count
 from distinput.errors import StateError
 from distinput.names.words import shown
-from distinput.plan.fingerprint import difference, fingerprint, is_count, is_fingerprint, misfit
+from distinput.plan.fingerprint import difference, fingerprint, is_fingerprint, misfit
 from distinput.plan.node import Node
 from distinput.rewrite.rules import Running
 

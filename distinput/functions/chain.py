@@ -68,16 +68,6 @@ def calling(function: Callable[..., Any]) -> Callable[[Any], Any]:
 # ----------------------------------------------------------------------------
 
 
-class _Look(NamedTuple):
-    """What something was like when it was copied last: by which calls, on which thread, and which of all looks it was."""
-
-    owner: Callable[[], Any]
-    calls: "ref[Refills]"
-    lane: int
-    look: Any
-    number: int
-
-
 class _Looks:
     """What was seen last of some things that functions hold.
 
@@ -91,7 +81,7 @@ class _Looks:
         self._most = most
         self._looks: dict[tuple[int, int], _Look] = {}
 
-    def swapped(self, place: tuple[int, int], look: _Look) -> _Look | None:
+    def swapped(self, place: tuple[int, int], look: "_Look") -> "_Look | None":
         """What was seen in this place before, which this takes the place of."""
         before = self._looks.pop(place, None)
         self._looks[place] = look
@@ -331,6 +321,16 @@ def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
         kind = type(value)
         yield from [(f"{kind.__name__}.{name}", part) for name, part in list(getattr(value, "__dict__", {}).items())]
         yield from [("", getattr(kind, name, None)) for name in ("__call__", "__getitem__", "__getitems__", "__iter__")]
+
+
+class _Look(NamedTuple):
+    """What something was like when it was copied last: by which calls, on which thread, and which of all looks it was."""
+
+    owner: Callable[[], Any]
+    calls: ref[Refills]
+    lane: int
+    look: Any
+    number: int
 
 
 # ----------------------------------------------------------------------------

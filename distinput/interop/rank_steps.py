@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.state import State
+from distinput.columns.state import State, is_count
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, HandMark, resumed
 from distinput.data.seal import Seal, opened, place_in, sealed
@@ -21,7 +21,6 @@ from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.check import at_least
 from distinput.plan.families import walk_made
-from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -161,7 +160,7 @@ else:
     dataclasses = library("dataclasses")
 
     def dataclass(kind: type | None = None, /, **options: bool) -> Any:
-        """As `dataclasses.dataclass`, which it is with other options than `frozen`, `eq`, `repr` and `kw_only`.
+        """As `dataclasses.dataclass`, which it is with options that `_with_lazy_methods` does not have.
 
         >>> @dataclass(frozen=True)
         ... class Point:
@@ -174,34 +173,71 @@ else:
         """
         if kind is None:
             return partial(dataclass, **options)
-        lazily = options.keys() <= {"frozen", "eq", "repr", "kw_only"}
+        lazily = options.keys() <= {"init", "frozen", "eq", "repr", "kw_only", "slots"}
         return _with_lazy_methods(kind, **options) if lazily else dataclasses.dataclass(**options)(kind)
 
 
 def _with_lazy_methods(
-    kind: Any, frozen: bool = False, eq: bool = True, repr: bool = True, kw_only: bool = False
+    kind: Any,
+    init: bool = True,
+    frozen: bool = False,
+    eq: bool = True,
+    repr: bool = True,
+    kw_only: bool = False,
+    slots: bool = False,
 ) -> Any:
-    own, apart = dict(vars(kind)), {"__abstractmethods__", "__dict__", "__weakref__"}
-    inherited: dict[str, Any] = {}
-    for base in reversed(kind.__mro__[1:]):
-        inherited |= getattr(base, "__dataclass_fields__", {})
-    # Python collects the fields, in another class with the same names.
-    same = {key: value for key, value in own.items() if key not in apart}
-    described = _standard(same, kind, inherited, init=False, repr=False, eq=False, kw_only=kw_only)
-    for name in described.keys() - own.keys() - apart:
-        setattr(kind, name, described[name])
-    for name in [name for name in kind.__dataclass_fields__ if isinstance(own.get(name), dataclasses.Field)]:
-        setattr(kind, name, described[name]) if name in described else delattr(kind, name)
-    settings = kind.__dataclass_params__
-    settings.init, settings.repr, settings.eq, settings.frozen = True, repr, eq, frozen
-    for name, wanted in (("__init__", True), ("__repr__", repr), ("__eq__", eq)):
+    parameters = {"init": init, "repr": repr, "eq": eq, "frozen": frozen}
+    if slots:  # another class, and its fields, are made by Python; of methods only those that refuse changes
+        nothing = {"init": False, "repr": False, "eq": False}
+        kind = dataclasses.dataclass(slots=True, frozen=frozen, kw_only=kw_only, **nothing)(kind)
+        _tell(kind.__dataclass_params__, parameters)
+    own = dict(vars(kind))
+    defaults = {name: own[name] for name in kind.__annotations__ if name in own}
+
+    def described(name: str) -> Any:
+        """The fields, or what follows from them: Python collects them, in another class with the same ones."""
+        above: dict[str, Any] = {}
+        for base in reversed(kind.__mro__[1:]):
+            above |= getattr(base, "__dataclass_fields__", {})
+        fields = {"__module__": kind.__module__, "__annotations__": kind.__annotations__, **defaults}
+        names = _standard(fields, kind, above, init=False, repr=False, eq=False, kw_only=kw_only)
+        _tell(names["__dataclass_params__"], parameters)
+        for each in description:
+            setattr(kind, each, names[each])
+        return names[name]
+
+    def method(name: str) -> Any:
+        names = {
+            key: getattr(kind, key) for key in ("__module__", "__qualname__", "__post_init__") if hasattr(kind, key)
+        }
+        parts = {part: f"__{part}__" == name for part in ("init", "repr")}
+        parts |= {"eq": name in ("__eq__", "__hash__"), "frozen": frozen, "slots": slots}
+        return _standard(names, kind, kind.__dataclass_fields__, **parts)[name]
+
+    for name, value in defaults.items():
+        if isinstance(value, dataclasses.Field):
+            delattr(kind, name) if value.default is dataclasses.MISSING else setattr(kind, name, value.default)
+    description = [name for name in _DESCRIPTION if name not in own]
+    for name in description:
+        setattr(kind, name, _Later(kind, name, described))
+    for name, wanted in (("__init__", init), ("__repr__", repr), ("__eq__", eq)):
         if wanted and name not in own:
-            setattr(kind, name, _Method(kind, name))
+            setattr(kind, name, (_LaterInit if name == "__init__" else _Later)(kind, name, method))
     if eq and own.get("__hash__") is None and ("__eq__" in own or "__hash__" not in own):
-        kind.__hash__ = _Method(kind, "__hash__") if frozen else None
-    if frozen:
+        kind.__hash__ = _Later(kind, "__hash__", method) if frozen else None
+    if frozen and not slots:
         kind.__setattr__, kind.__delattr__ = _refusal(kind, "__setattr__"), _refusal(kind, "__delattr__")
     return kind
+
+
+_DESCRIPTION = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+if sys.version_info >= (3, 13):
+    _DESCRIPTION += ("__replace__",)
+
+
+def _tell(parameters: Any, values: dict[str, bool]) -> None:
+    for name, value in values.items():
+        setattr(parameters, name, value)
 
 
 def _standard(names: dict[str, Any], kind: type, fields: dict[str, Any], **options: bool) -> dict[str, Any]:
@@ -212,21 +248,54 @@ def _standard(names: dict[str, Any], kind: type, fields: dict[str, Any], **optio
     return dict(vars(dataclasses.dataclass(**options)(named)))
 
 
-class _Method:
-    """Stands in a class for a method until that is asked for."""
+def init_is_later(kind: Any) -> bool:
+    """Whether something is a dataclass whose `__init__` would be made by asking for it, and has what its fields say."""
+    return isinstance(kind, type) and isinstance(vars(kind).get("__init__"), _LaterInit)
 
-    def __init__(self, kind: Any, name: str) -> None:
-        self._kind, self._name = kind, name
+
+class _Later:
+    """Stands in a class for what Python puts there, until that is asked for."""
+
+    def __init__(self, kind: Any, name: str, make: Callable[[str], Any]) -> None:
+        self._kind, self._name, self._make = kind, name, make
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        kind, name = self._kind, self._name
-        names = {
-            key: getattr(kind, key) for key in ("__module__", "__qualname__", "__post_init__") if hasattr(kind, key)
-        }
-        parts = {part: f"__{part}__" == name for part in ("init", "repr")}
-        parts |= {"eq": name in ("__eq__", "__hash__"), "frozen": kind.__dataclass_params__.frozen}
-        setattr(kind, name, _standard(names, kind, kind.__dataclass_fields__, **parts)[name])
-        return vars(kind)[name].__get__(instance, owner)
+        value = self._make(self._name)
+        setattr(self._kind, self._name, value)
+        return value.__get__(instance, owner) if callable(value) else value
+
+
+class _LaterInit(_Later):
+    """Stands in for `__init__`, and fills the first few objects itself: to compile it costs as much as to fill a hundred."""
+
+    _few = 20
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if self._few and self._kind in type(instance).__mro__:
+            self._few -= 1
+            return partial(self._fill, instance)
+        return super().__get__(instance, owner)
+
+    def _fill(self, instance: Any, /, *values: Any, **named: Any) -> None:
+        """What `__init__` does; where arguments are missing or too many, it says so itself."""
+        fields, none = dataclasses.fields(self._kind), dataclasses.MISSING
+        asked = [each for each in fields if each.init]
+        needed = {each.name for each in asked if each.default is none and each.default_factory is none}
+        by_place = [each.name for each in asked if not each.kw_only]
+        given = {**dict(zip(by_place, values, strict=False)), **named}
+        if len(given) < len(values) + len(named) or not needed <= given.keys() <= {each.name for each in asked}:
+            super().__get__(instance)(*values, **named)
+            return
+        put = object.__setattr__ if self._kind.__dataclass_params__.frozen else setattr
+        for each in fields:
+            if each.name in given:
+                put(instance, each.name, given[each.name])
+            elif each.default_factory is not none:
+                put(instance, each.name, each.default_factory())
+            elif each.init or (each.default is not none and "__slots__" in vars(self._kind)):
+                put(instance, each.name, each.default)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
 
 
 def _refusal(kind: type, name: str) -> Any:
@@ -429,6 +498,9 @@ def when_imported(package: str, run: Callable[[], object]) -> None:
     sys.meta_path.insert(0, _Watcher(package, run))
 
 
+util = library("importlib.util")
+
+
 class _Watcher:
     """Waits for the import of one package, and takes no part in that of others.
 
@@ -446,7 +518,7 @@ class _Watcher:
             return None
         place = sys.meta_path.index(self)
         sys.meta_path.remove(self)  # the others are asked
-        spec = find_spec(fullname)
+        spec: ModuleSpec | None = util.find_spec(fullname)
         execute = getattr(getattr(spec, "loader", None), "exec_module", None)
         if execute is None:  # not installed: it may be later
             sys.meta_path.insert(place, self)

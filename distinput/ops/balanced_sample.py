@@ -15,7 +15,7 @@ import numpy as np
 from distinput.columns.block import rows_within
 from distinput.columns.column import Ints
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Mark, State, is_count
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.kernels.dealing import LONGEST, MOST_OWED, WHOLE, choose_fairly
 from distinput.kernels.kernel import renewed
@@ -24,7 +24,6 @@ from distinput.ops.choose import gathered, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
 from distinput.plan.check import integer
 from distinput.plan.families import common_spec, in_one_order
-from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.spec import Spec

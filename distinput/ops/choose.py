@@ -13,13 +13,12 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks, rows_within
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.state import State
+from distinput.columns.state import State, is_count
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.names.words import shown
 from distinput.plan.check import integer
 from distinput.plan.families import Seeded, common_spec, in_one_order, uniform_at
-from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run
 from distinput.values.nest import LEAF

@@ -13,7 +13,7 @@ from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, conc
 from distinput.columns.column import Ints
 from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream, passing_over
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Mark, State, is_count
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, alike
@@ -27,7 +27,7 @@ from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, normalized, without_sparse
 from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
-from distinput.plan.fingerprint import is_count, taken_up
+from distinput.plan.fingerprint import taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.run.run import Run, called, called_once, note_element
 from distinput.values.leaves import STRING, as_leaf, shape_of

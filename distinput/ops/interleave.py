@@ -16,7 +16,7 @@ from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, con
 from distinput.columns.column import Column, Ints, Strings
 from distinput.columns.ragged import Objects
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Mark, State, is_mark
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.claim import alike
 from distinput.functions.dataset_functions import next_made
@@ -25,7 +25,7 @@ from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader, is_small
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
-from distinput.plan.fingerprint import is_mark, misfit, taken_up
+from distinput.plan.fingerprint import misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run, thread_use
 from distinput.run.threads import cores

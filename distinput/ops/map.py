@@ -19,7 +19,6 @@ from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Chain, Refills, calling
 from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
-from distinput.functions.compiled import Compiled, compiled
 from distinput.functions.inference import infer
 from distinput.kernels.kernel import is_numba
 from distinput.names.lazy import dataclass, later
@@ -27,23 +26,25 @@ from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
 from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed, key_of
 from distinput.plan.node import Node, walk
-from distinput.plan.options import SkipErrors
 from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec, TensorSpec
 
 if TYPE_CHECKING:
+    from distinput.functions import compiled as compiling
     from distinput.functions import workers
     from distinput.functions.vectorized import whole_block
     from distinput.functions.vectorized.whole_block import Vectorizer
     from distinput.ops import on_error as failures
+    from distinput.plan.options import SkipErrors
     from distinput.run import processes
     from distinput.run.processes import Workforce
     from distinput.streaming import buffered
     from distinput.streaming.buffered import ThreadTrial
 else:
     # Most functions are called here, and whole blocks are for those that are called often.
+    compiling = later("distinput.functions.compiled")  # few functions are those of numba
     workers = later("distinput.functions.workers")
     whole_block = later("distinput.functions.vectorized.whole_block")
     failures = later("distinput.ops.on_error")
@@ -269,7 +270,7 @@ class Called(Protocol):
     @property
     def claim(self) -> Claim: ...
     @property
-    def compiled(self) -> Compiled | None: ...
+    def compiled(self) -> "compiling.Compiled | None": ...
     @property
     def signature(self) -> Spec | None: ...
     @property
@@ -325,7 +326,7 @@ class MapCalls(OneForOne):
         if not given.size:
             return Block.of(self.spec.structure, [])
         made: Iterator[MadeBlock]
-        if isinstance(chain, Compiled):
+        if not isinstance(chain, Chain):
             made = iter([(chain.block(given), _no_mark, given)])
         else:
             made = _formed(list(chain.results(given)), given, _no_mark, _raised, chain.said)
@@ -344,7 +345,7 @@ class MapCalls(OneForOne):
         certain = last.signature or (None if last.compiled is None else last.compiled.spec)
         return held("map", made, last.claim, certain, lambda: last.spec, note, tolerant=tolerant)
 
-    def _chain(self) -> Chain | Compiled:
+    def _chain(self) -> "Chain | compiling.Compiled":
         """The functions as one."""
         first, before = self.maps[0], self.maps[:-1]
         if first.compiled is not None:
@@ -357,7 +358,7 @@ class MapCalls(OneForOne):
     def _verdict(self) -> "Vectorizer | None":
         """Whether the functions are called for whole blocks, as far as that is known before they are tried."""
         first, chain = self.maps[0], self._chain()
-        if first.vectorize is False or isinstance(chain, Compiled):
+        if first.vectorize is False or not isinstance(chain, Chain):
             return None
         reason = None
         if first.processes:
@@ -386,7 +387,7 @@ class _Pass:
 
     node: MapCalls
     maps: Sequence[Called]
-    chain: Chain | Compiled
+    chain: "Chain | compiling.Compiled"
     run: Run
     counter: OpCounters
     stalls: Callable[[], bool] = lambda: False
@@ -402,7 +403,7 @@ class _Pass:
         first = self.maps[0]
         elsewhere = node.workforce is not None or first.executor is not None
         below = run.one_by_one() if elsewhere or (first.num_parallel_calls or 1) > 1 else run
-        by_block = elsewhere or isinstance(chain, Compiled)
+        by_block = elsewhere or not isinstance(chain, Chain)
         below = below.by_block() if by_block else below
         if elsewhere or first.num_parallel_calls not in (None, 1):
             upstream, stalls = buffered.opened_ahead(node.input, state["input"], below, self.counter)
@@ -418,7 +419,7 @@ class _Pass:
             calls = first.num_parallel_calls
             most = None if calls in (None, AUTOTUNE) else int(calls)
             return workers.called_by_executor(upstream, state, first.executor, most, self.calling)
-        if first.vectorize is False or isinstance(chain, Compiled):
+        if first.vectorize is False or not isinstance(chain, Chain):
             return self.singly(upstream, state)
         return self.by_block(chain, upstream, state)
 
@@ -437,7 +438,7 @@ class _Pass:
     def singly(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:
         """Blocks of results of calls for each element."""
         calls, chain, run = self.maps[0].num_parallel_calls, self.chain, self.run
-        if isinstance(chain, Compiled) and calls in (None, AUTOTUNE, 1):
+        if not isinstance(chain, Chain) and calls in (None, AUTOTUNE, 1):
             return chain.stream(upstream, state, run, lambda error, element: self.note(error, 0, element_text(element)))
         if calls == AUTOTUNE and run.run_ahead is None:
             return workers.called_as_measured(upstream, state, cores(), self.calling, self.node.found)
@@ -577,7 +578,7 @@ class Map(MapCalls, Signed):
     output_signature: Any = field(default=None, kw_only=True)
     processes: bool = field(default=False, kw_only=True)
     claim: Claim = field(default_factory=Claim, kw_only=True, repr=False)
-    on_error: str | SkipErrors | None = field(default=None, kw_only=True)
+    on_error: "str | SkipErrors | None" = field(default=None, kw_only=True)
     rng: bool = field(default=False, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     executor: Any = field(default=None, kw_only=True)
@@ -613,9 +614,9 @@ class Map(MapCalls, Signed):
         return calling(self.map_func)
 
     @cached_property
-    def compiled(self) -> Compiled | None:
+    def compiled(self) -> "compiling.Compiled | None":
         """The function as compiled code over blocks, if possible."""
-        return compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
+        return compiling.compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
     def added(self) -> Node:
         told = self.on_error is not None or any(step.own_options is not None for step in walk(self))

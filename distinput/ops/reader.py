@@ -18,7 +18,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Ints, Strings
 from distinput.columns.picked import RowArray, chosen, joined, put_in_order
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Mark, State, is_position
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
@@ -31,7 +31,6 @@ from distinput.names.words import meant
 from distinput.ops.as_python import AsDecimal, AsRows, AsText
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
-from distinput.plan.fingerprint import is_position
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
 from distinput.run.run import Run
 from distinput.streaming.ahead import (

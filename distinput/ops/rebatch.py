@@ -12,12 +12,11 @@ from distinput.columns.column import Ints, StackError
 from distinput.columns.regroup import split
 from distinput.columns.rows import ChunkedBlock, RowQueue, Stream
 from distinput.columns.sparse_rows import unfolded
-from distinput.columns.state import State
+from distinput.columns.state import State, is_count
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
-from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 from distinput.values.leaves import shape_of

@@ -11,7 +11,7 @@ import numpy as np
 from distinput.columns.block import ColumnBlock, Failure
 from distinput.columns.column import Dense
 from distinput.columns.rows import Stream
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Mark, State, is_count
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim
@@ -20,7 +20,6 @@ from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import normalized
 from distinput.plan.families import Seeded, uniform_at
-from distinput.plan.fingerprint import is_count
 from distinput.plan.node import Node
 from distinput.run.run import MOST_CALLS, Run, called
 from distinput.values.nest import LEAF, structure_of

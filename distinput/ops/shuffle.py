@@ -30,13 +30,12 @@ from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.picked import WIDE_BYTES, Picked
 from distinput.columns.regroup import concat_columns
 from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
-from distinput.columns.state import Mark, State
+from distinput.columns.state import Mark, State, is_count, is_mark
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.kernels.random_orders import drain_rows, drain_steps, exchange_rows, shuffle_steps, slots_at
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, Seeded
-from distinput.plan.fingerprint import is_count, is_mark
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 from distinput.values.buffers import empty

@@ -12,7 +12,6 @@ import numpy as np
 from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.columns.picked import put_in_order
 from distinput.columns.ragged import Datasets, rows_column
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, chunked
@@ -28,13 +27,14 @@ from distinput.values.spec import LeafSpec, Spec, array_spec, dense_shape_spec
 
 if TYPE_CHECKING:
     from distinput.arrow import arrow
-    from distinput.columns import sparse_rows
+    from distinput.columns import picked, sparse_rows
     from distinput.files import manifest
     from distinput.files.manifest import NamesFingerprint
     from distinput.files.mounts import Storage
 else:
     manifest = later("distinput.files.manifest")  # what names of files say is for states
     sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
+    picked = later("distinput.columns.picked")  # and few are reached by position
     arrow = later("distinput.arrow.arrow")  # arrays of Arrow are few of those that are sliced
 
 
@@ -416,7 +416,7 @@ class SlicesInTurn(Node):
             self.sources[number].fetch(rows[place] - self.ends[number], epoch)
             for number, place in zip(used, places, strict=True)
         ]
-        return put_in_order(parts, places).built_as(self.common.structure)
+        return picked.put_in_order(parts, places).built_as(self.common.structure)
 
 
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:

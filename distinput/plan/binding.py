@@ -17,16 +17,20 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from distinput.errors import FailedPreconditionError
-from distinput.names.lazy import dataclass
-from distinput.names.words import shown
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import callable_argument, normalized
-from distinput.plan.code import CodeNames, with_inner
+
+if TYPE_CHECKING:
+    from distinput.names import words
+    from distinput.plan import code as codes
+else:
+    codes, words = later("distinput.plan.code"), later("distinput.names.words")  # for functions that read names
 
 _DEEPEST = 50
 """Functions that hold functions that hold functions: below so many they stay as they are."""
@@ -86,7 +90,7 @@ class Captured:
             if each.changed:
                 raise FailedPreconditionError(
                     f"{op}: {each.function} reads the variable {each.name}, which has another value now than when the step was "
-                    f"made, when it was {shown(each.value)}; give the function that value as an "
+                    f"made, when it was {words.shown(each.value)}; give the function that value as an "
                     f"argument, by functools.partial or {each.name}={each.name} among its parameters, or make the step again"
                 )
 
@@ -316,7 +320,11 @@ class _Binding:
             dunder = {name: value for name, value in function.__globals__.items() if name.startswith("__")}
             known = taken.keys() | vars(sys.modules["builtins"]).keys()
             whole = {**dunder, **taken}
-            names = whole if CodeNames.of(function.__code__).read <= known else _Variables(whole, function.__globals__)
+            names = (
+                whole
+                if codes.CodeNames.of(function.__code__).read <= known
+                else _Variables(whole, function.__globals__)
+            )
         closure = tuple([types.CellType() if name in cells.own else cell for name, cell in cells.all.items()])
         clone = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
         self._keep(function, clone)  # before what it holds, which may hold it
@@ -340,7 +348,7 @@ class _Binding:
 
     def _taken(self, function: types.FunctionType) -> dict[str, Any]:
         """The variables of its module that a function takes over, watching those that it cannot take."""
-        names, known = CodeNames.of(function.__code__), function.__globals__
+        names, known = codes.CodeNames.of(function.__code__), function.__globals__
         values = {
             name: known[name]
             for name in sorted(names.read - names.stored)
@@ -383,7 +391,7 @@ class _Binding:
         for name, held in _Cells(function).own.items():
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
             self.watched.append(_Watched(function.__qualname__, name, held, functools.partial(_content, cell)))
-        names, known = CodeNames.of(function.__code__), function.__globals__
+        names, known = codes.CodeNames.of(function.__code__), function.__globals__
         plain = {
             name: known[name]
             for name in names.read - names.stored
@@ -412,7 +420,7 @@ class _Cells:
         self.own: dict[str, Any] = {}
         if not self.all:
             return
-        assigned = CodeNames.of(function.__code__).stored
+        assigned = codes.CodeNames.of(function.__code__).stored
         around = list(_around(function))
         for name, cell in self.all.items():
             if name in assigned or any(_assigns(code, name) for code in around):
@@ -456,8 +464,8 @@ def _path_to(wanted: types.CodeType, code: types.CodeType) -> list[types.CodeTyp
 def _assigns(code: types.CodeType, name: str) -> bool:
     """Whether a function inside this one assigns a variable of this one, or of one around it."""
     return any(
-        name in inner.co_freevars and name in CodeNames.of(inner).stored
-        for inner in with_inner(code)
+        name in inner.co_freevars and name in codes.CodeNames.of(inner).stored
+        for inner in codes.with_inner(code)
         if inner is not code
     )
 
@@ -465,10 +473,10 @@ def _assigns(code: types.CodeType, name: str) -> bool:
 def _is_assigned(name: str, known: dict[str, Any]) -> bool:
     """Whether a function of a module assigns a variable of it."""
     return any(
-        name in inner.co_names and name in CodeNames.of(code).stored
+        name in inner.co_names and name in codes.CodeNames.of(code).stored
         for value in list(known.values())
         for code in _codes(value, known)
-        for inner in with_inner(code)
+        for inner in codes.with_inner(code)
     )
 
 
@@ -487,7 +495,9 @@ def _assigns_globals(code: types.CodeType) -> bool:
     from dis import get_instructions
 
     return any(
-        step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") for part in with_inner(code) for step in get_instructions(part)
+        step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
+        for part in codes.with_inner(code)
+        for step in get_instructions(part)
     )
 
 

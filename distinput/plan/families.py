@@ -11,26 +11,32 @@ from dataclasses import field, replace
 from functools import cached_property
 from itertools import chain, count
 from threading import local
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from distinput.arrow.adopt import frozen
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, stacked_parts, trouble_of
 from distinput.columns.column import Column, Dense, Ints, StackError
-from distinput.columns.picked import picked
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_spec
 from distinput.columns.rows import RowQueue, Stream, stackable
 from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import dataclass
-from distinput.plan.batch_sizes import BatchSizes
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import integer, normalized
 from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words, walk
 from distinput.run.run import Run
 from distinput.run.threads import loader_worker
 from distinput.values.leaves import TensorShape, dtype_name, shape_of
 from distinput.values.spec import DatasetSpec, ElementsSpec, LeafSpec, Spec, TensorSpec, merge_shapes
+
+if TYPE_CHECKING:
+    from distinput.columns import picked as picking
+    from distinput.plan import batch_sizes as sizes_of_batches
+    from distinput.plan.batch_sizes import BatchSizes
+else:
+    picking = later("distinput.columns.picked")  # for rows that are reached by position
+    sizes_of_batches = later("distinput.plan.batch_sizes")  # for workers
 
 # ----------------------------------------------------------------------------
 # Randomness: every random choice is a function of (seed, epoch, position), so it can be made again.
@@ -426,10 +432,14 @@ class Batching(Grouped):
     def with_full_batches(self) -> Node:
         return dataclasses.replace(self, drop_remainder=True)  # type: ignore[call-arg]  # a field of every subclass
 
-    def batch_sizes(self) -> BatchSizes | None:
+    def batch_sizes(self) -> "BatchSizes | None":
         n = self.input.count_elements()
         return (
-            None if n < 0 else BatchSizes.of([([1], n)]).batched(int(self.batch_size), drop_remainder=self.drops_rows)
+            None
+            if n < 0
+            else sizes_of_batches.BatchSizes.of([([1], n)]).batched(
+                int(self.batch_size), drop_remainder=self.drops_rows
+            )
         )
 
 
@@ -723,7 +733,7 @@ class Rows(InMemory):
             yield block, {"row": end}
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        return picked(self.block, rows)
+        return picking.picked(self.block, rows)
 
     def rows_of(self, numbers: Sequence[int]) -> Sequence[int] | Ints:
         leaf = self.spec.leaves[0]

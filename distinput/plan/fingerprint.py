@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.state import Digest, State
+from distinput.columns.state import BOUND, Digest, State, is_count, is_mark
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.names.words import shown
 from distinput.plan.families import Neighbours
@@ -55,9 +55,6 @@ def _numbers(value: Any) -> str:
 # ----------------------------------------------------------------------------
 
 
-_BOUND = 1 << 62
-"""Bound of positions and counts, which go into 64 bits."""
-
 _WIDE_BOUND = 1 << 1024
 """Bound of seeds and epochs, which are Python's integers of any size: each `repeat` makes an epoch 32 bits longer."""
 
@@ -69,21 +66,6 @@ _WITH_MINUS_ONE = ("batch", "left", "total")
 
 _OR_NONE = ("position",)
 """Objects that are None at some places, also where the first state, as that behind `skip`, has one; their steps check them."""
-
-
-def is_count(value: Any, least: int = 0, most: int = _BOUND) -> bool:
-    """Whether something in a state is a whole number of these bounds."""
-    return type(value) is int and least <= value <= most
-
-
-def is_mark(value: Any) -> bool:
-    """Whether something in a state is a mark: the state of an input, and rows to pass over from there."""
-    return isinstance(value, dict) and isinstance(value.get("input"), dict) and is_count(value.get("skip"))
-
-
-def is_position(value: Any) -> bool:
-    """Whether something in a state is a position in a file, or None for the beginning of the next one."""
-    return value is None or (isinstance(value, dict) and "row" in value and all(map(is_count, value.values())))
 
 
 def misfit(node: Node, state: Any, begin: Any = None) -> str | None:
@@ -142,7 +124,7 @@ def _wanted(key: str, value: Any, first: Any) -> str | None:
             most = max(_WIDE_BOUND, abs(first))
             return None if is_count(value, -most, most) else "a whole number"
         case int():
-            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key in _EPOCHS else _BOUND
+            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key in _EPOCHS else BOUND
             # What users give, such as `take(sys.maxsize)`, may be larger.
             return None if is_count(value, least, max(most, first)) else f"a whole number from {least} on"
         case list():

@@ -24,19 +24,22 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
 from distinput.names.lazy import dataclass, later
-from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run
-from distinput.url_secrets import without_secrets
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 
 if TYPE_CHECKING:
+    from distinput import url_secrets
+    from distinput.plan import batch_sizes as sizes_of_batches
     from distinput.plan import binding
     from distinput.plan import code as step_code
+    from distinput.plan.batch_sizes import BatchSizes
     from distinput.plan.binding import Captured
 else:
     binding = later("distinput.plan.binding")  # functions are for pipelines that have some
     step_code = later("distinput.plan.code")  # what identifies a step is for states
+    sizes_of_batches = later("distinput.plan.batch_sizes")  # for workers
+    url_secrets = later("distinput.url_secrets")  # for texts
 
 
 INFINITE = -1
@@ -118,7 +121,7 @@ class Node(ABC):
 
     def __repr__(self) -> str:
         shown = [f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr]
-        return without_secrets(f"{type(self).__qualname__}({', '.join(shown)})")
+        return url_secrets.without_secrets(f"{type(self).__qualname__}({', '.join(shown)})")
 
     # ------------------------------------------------------------------------
     # The contract: three answers that every op gives, and those that it gives if it can.
@@ -534,17 +537,21 @@ class Node(ABC):
             return UNKNOWN
         return over_counts(self, below).cardinality
 
-    def batch_sizes(self) -> BatchSizes | None:
+    def batch_sizes(self) -> "BatchSizes | None":
         """Rows of each element, where elements are batches; None if that is not known, or if there is no end."""
         firsts = {leaf.shape[0] if isinstance(leaf, TensorSpec) and leaf.shape else None for leaf in self.spec.leaves}
         if len(firsts) == 1 and None not in firsts:
             n = self.count_elements()
-            return None if n < 0 else BatchSizes.of([(list(firsts), n)])  # type: ignore[arg-type]
+            return None if n < 0 else sizes_of_batches.BatchSizes.of([(list(firsts), n)])  # type: ignore[arg-type]
         below = self.inputs[0].batch_sizes() if self.keeps_batches and len(self.inputs) == 1 else None
         if below is None or self.needs == Needs.ONE:
             return below
         n = self.count_elements()
-        return BatchSizes.of([(pattern[:1], n) for pattern, _ in below.runs[:1]]) if below.uniform and n >= 0 else None
+        return (
+            sizes_of_batches.BatchSizes.of([(pattern[:1], n) for pattern, _ in below.runs[:1]])
+            if below.uniform and n >= 0
+            else None
+        )
 
     @property
     def rows_per_batch(self) -> int | None:
@@ -872,7 +879,7 @@ def describe(value: Any, most: int | None = 60) -> str:
         text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
     else:
         text = str(value) if not isinstance(value, str) else repr(value)
-    text = without_secrets(text)
+    text = url_secrets.without_secrets(text)
     return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 

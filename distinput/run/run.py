@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice, starmap
 from threading import get_ident
 from time import perf_counter, perf_counter_ns, process_time, thread_time
-from typing import Any, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -19,15 +19,19 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.kernels.kernel import Flag
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.run.threads import Closing, Pool, Threads
-from distinput.url_secrets import scrub, without_secrets
 from distinput.values.leaves import is_ragged
 
 try:
     import resource
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from distinput import url_secrets
+else:
+    url_secrets = later("distinput.url_secrets")  # for errors
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -636,7 +640,7 @@ class Run(Closing):
         ):  # where no more files can be opened, the module that words it may not have been loaded yet
             error.add_note(f"in {where()}")
         note_open_files(error)
-        scrub(error)
+        url_secrets.scrub(error)
 
     def note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
@@ -649,10 +653,10 @@ class Run(Closing):
             with suppress(Exception):  # of looking for it, such as that the file is gone
                 told = step.told_record(error, state, ahead)
         if told:
-            error.add_note(without_secrets(told))
+            error.add_note(url_secrets.without_secrets(told))
         elif self.reading is not None:
             behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
-            error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
+            error.add_note(url_secrets.without_secrets(f"last read: {self.reading()}{behind}"))
 
     def _watched(self, step: Step, counter: OpCounters, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner

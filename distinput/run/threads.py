@@ -11,13 +11,18 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from functools import cache
 from itertools import count
-from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from distinput.errors import CancelledError, FailedPreconditionError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
+
+if TYPE_CHECKING:
+    import queue
+    from queue import SimpleQueue
+else:
+    queue = library("queue")  # few passes have threads
 
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
@@ -224,7 +229,7 @@ class Pool:
         """Those that were started."""
         self._context = Context() if context is None else context
         self._most, self._name = threads, name
-        self._waiting: SimpleQueue[Task[Any] | None] = SimpleQueue()  # None: a thread ends
+        self._waiting: SimpleQueue[Task[Any] | None] = queue.SimpleQueue()  # None: a thread ends
         self._under_way: list[Task[Any]] = []
         self._closed = False
 
@@ -259,7 +264,7 @@ class Pool:
                 task = self._waiting.get_nowait()
                 if task is not None:
                     task.cancel()
-        except Empty:
+        except queue.Empty:
             pass
         for _ in self.threads:
             self._waiting.put(None)

@@ -2,6 +2,7 @@
 """The rows that one of several workers reads: the cut of global batches, and its own rows alone."""
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -11,22 +12,28 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.ops.batch import Batch
-from distinput.ops.map import RandomKeys
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.rebatch import LegacyRebatch, Rebatch
 from distinput.ops.shard import Shard
-from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import Assignment, RowRanges
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, TensorSpec
 
 if TYPE_CHECKING:
+    from distinput.ops import map as maps
     from distinput.ops import reader as file_readers
     from distinput.ops import shard_batches
+    from distinput.ops import shuffle as shuffles
 else:
     file_readers = later("distinput.ops.reader")  # rows are chosen where they are read for one of several workers alone
     shard_batches = later("distinput.ops.shard_batches")  # the same
+    maps, shuffles = later("distinput.ops.map"), later("distinput.ops.shuffle")  # few pipelines have both
+
+
+def in_use(op: str) -> bool:
+    """Whether an op of this file of `ops/` may be in a tree: one that was never loaded is in none."""
+    return f"distinput.ops.{op}" in sys.modules
 
 
 # ----------------------------------------------------------------------------
@@ -265,17 +272,18 @@ def _apart(node: Node) -> tuple[Node, Callable[[Node], Node]] | None:
         return step, _as_it_is
     again: Callable[[Node], Node] = _as_it_is
     step = node
-    if node.needs == Needs.ONE or node.by_position or isinstance(node, RandomKeys):
+    keys = in_use("map") and isinstance(node, maps.RandomKeys)
+    if node.needs == Needs.ONE or node.by_position or keys:
         apart = _apart(node.inputs[0])
         if apart is None:
             return None
         base, again = apart
         if node.needs == Needs.ONE:
             return base, lambda rows: node.with_inputs((again(rows),))
-        if isinstance(node, RandomKeys):  # the keys of rows that are fetched follow from their positions in the whole
+        if keys:  # the keys of rows that are fetched follow from their positions in the whole
             base, again = again(base), _as_it_is
         step = node.with_inputs((base,))
-        if isinstance(step, Shuffle):
+        if in_use("shuffle") and isinstance(step, shuffles.Shuffle):
             step = shard_batches.ShuffledRows(**{f.name: getattr(step, f.name) for f in dataclasses.fields(step)})
     return (step, again) if step.random_access and step.cardinality != UNKNOWN else None
 

@@ -139,13 +139,41 @@ def test_methods_are_made_when_they_are_first_used(monkeypatch: pytest.MonkeyPat
 
         x: int
 
+    points = [Point(x) for x in range(20)]
     assert texts == []
-    assert Point(1).x + Point(2).x == 3
+    points += [Point(x) for x in range(20, 40)]
     assert len(texts) == 1
     assert "__init__" in texts[0]
+    assert [point.x for point in points] == [*range(40)]
     assert Point(1) == Point(1)
     assert len(texts) == 2
     assert "__eq__" in texts[1]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "values, named",
+    [
+        ((), {}),
+        ((1, [2], "c", 7, 9), {}),
+        ((1,), {"a": 2}),
+        ((1,), {"unknown": 2}),
+        ((), {"a": 1, "e": 5}),
+        ((), {"b": [2]}),
+        ((), {"a": 1, "b": [2], "g": 3}),
+    ],
+)
+def test_the_first_objects_are_those_that_come_later(
+    options: dict[str, bool], values: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    def made(kind: Any) -> Any:
+        try:
+            return vars(kind(*values, **named))
+        except TypeError as error:
+            return str(error)
+
+    for one, other in zip(family(dataclass, options), family(dataclasses.dataclass, options), strict=True):
+        assert [made(one) for _ in range(25)] == [made(other)] * 25
 
 
 @dataclass(frozen=True)
@@ -165,12 +193,65 @@ def test_an_object_is_pickled_and_taken_apart() -> None:
     assert dataclasses.is_dataclass(Kept)
 
 
+@dataclass(frozen=True, slots=True)
+class Slim:
+    """Without a dict, and at the top of a module."""
+
+    x: int
+    y: int = 2
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("init", [False, True])
+def test_slots_and_no_init_are_those_of_python(init: bool, frozen: bool) -> None:
+    def two(decorator: Callable[..., Any]) -> list[Any]:
+        @decorator(init=init, frozen=frozen, slots=True)
+        class Narrow:
+            """Slots."""
+
+            x: int = 1
+            y: list[int] = field(default_factory=list)
+            z: int = field(init=False, default=3)
+
+        @decorator(init=init, frozen=frozen)
+        class Wide:
+            """A dict."""
+
+            x: int = 1
+
+        return [Narrow, Wide]
+
+    def answers(kind: Any) -> list[Any]:
+        seen: list[Any] = [str(inspect.signature(kind)), vars(kind).get("__slots__"), str(kind.__dataclass_params__)]
+        seen += [[f.name for f in dataclasses.fields(kind)], kind.__match_args__, kind.__hash__ is None]
+        if init:
+            one, other = kind(5), kind(x=5)
+            seen += [repr(one), one == other, hash(kind.__name__), one.__class__ is kind]
+            seen += [hash(one) == hash(other)] if kind.__name__ == "Wide" and frozen else []
+        try:
+            kind().x = 4
+        except FrozenInstanceError as error:
+            seen.append(str(error))
+        return seen
+
+    for ours, theirs in zip(two(dataclass), two(dataclasses.dataclass), strict=True):
+        assert answers(ours) == answers(theirs)
+
+
+def test_a_class_with_slots_is_whole() -> None:
+    assert Slim.__slots__ == ("x", "y")  # type: ignore[attr-defined]
+    assert repr(Slim(1)) == "Slim(x=1, y=2)"
+    assert pickle.loads(pickle.dumps(Slim(1, 4))) == copy.copy(Slim(1, 4)) == Slim(1, 4)
+    assert not hasattr(Slim(1), "__dict__")
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'x'"):
+        Slim(1).x = 3  # type: ignore[misc]
+
+
 def test_other_options_are_those_of_python() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Slim:
-        """Without a dict."""
+    @dataclass(order=True)
+    class Ordered:
+        """With a method that ours does not make."""
 
         x: int
 
-    assert Slim.__slots__ == ("x",)  # type: ignore[attr-defined]
-    assert repr(Slim(1)).endswith("Slim(x=1)")
+    assert Ordered(1) < Ordered(2)  # type: ignore[operator,unused-ignore]

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.columns.state import is_count, is_mark, is_position
 from distinput.errors import StateError
-from distinput.plan.fingerprint import is_count, is_mark, is_position, misfit, taken_up
+from distinput.plan.fingerprint import misfit, taken_up
 from tests.lineage.carried import corpus
 
 Dataset: Any = di.data.Dataset

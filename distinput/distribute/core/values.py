@@ -11,9 +11,14 @@ import numpy as np
 
 from distinput.distribute.core.array_arithmetic import NUMPY, ArrayOps
 from distinput.errors import InvalidArgumentError
-from distinput.names.words import html
+from distinput.names.lazy import later
 from distinput.values.leaves import is_ragged
 from distinput.values.nest import Structure, map_leaves, structure_of
+
+if TYPE_CHECKING:
+    from distinput.names import words
+else:
+    words = later("distinput.names.words")  # for notebooks
 
 # ---- Operators of distributed values: refused for per-replica values, applied to the local copy of mirrored ones
 
@@ -190,7 +195,7 @@ class DistributedValues:
 
     def _repr_html_(self) -> str:
         """What notebooks show: a row for each replica."""
-        return html("values", self)
+        return words.html("values", self)
 
     def __repr__(self) -> str:
         lines = ",\n".join([f"  {i}: {value!r}" for i, value in enumerate(self.values)])

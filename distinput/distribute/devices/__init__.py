@@ -4,12 +4,11 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
-from glob import glob
 from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias
 
 from distinput.errors import EngineMissing
-from distinput.names.lazy import Registry
+from distinput.names.lazy import Registry, library
 
 __all__ = [
     "BACKENDS",
@@ -23,6 +22,8 @@ __all__ = [
     "open_devices",
     "register_backend",
 ]
+
+glob = library("glob")  # whoever names devices has no need of it
 
 # ---- The interface of a backend. Strategies use nothing else of it
 
@@ -302,7 +303,7 @@ def _framework_with_gpus() -> str | None:
     Raises:
       ValueError: there are two.
     """
-    if sys.platform == "linux" and not any(map(glob, _GPU_FILES)):
+    if sys.platform == "linux" and not any(map(glob.glob, _GPU_FILES)):
         return None  # so that nothing is imported, which takes seconds
     imported = [name for name in _FRAMEWORKS if name in sys.modules]
     others = [name for name in _FRAMEWORKS if name not in imported and find_spec(name)]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what the workers have built: facts that must be equal before they take steps; differences in words."""
 
-import json
 import os
 import platform
 import re
@@ -14,7 +13,7 @@ from distinput.columns.state import Digest, common_folder
 from distinput.distribute.core.options import InputOptions
 from distinput.distribute.core.replicas import CallDescription, Peers
 from distinput.errors import FailedPreconditionError, StateError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.plan.families import fresh_seed
 from distinput.plan.node import INFINITE, Node, describe
 from distinput.sharding.own_rows import batch_size_of
@@ -23,6 +22,8 @@ from distinput.values.spec import Spec
 
 if TYPE_CHECKING:
     from distinput.files.manifest import NamesFingerprint
+
+json = library("json")  # for several workers
 
 # ---- Describes how the file lists of two workers differ, even if their machines keep the files in different folders
 

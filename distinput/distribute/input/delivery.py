@@ -5,9 +5,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from queue import Empty, SimpleQueue
 from time import perf_counter
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from distinput.columns.state import State
 from distinput.distribute.core.replicas import Consumer
@@ -15,9 +14,15 @@ from distinput.distribute.core.values import PartialPerReplica, PerReplica, mark
 from distinput.distribute.input.dealing import END, StepPadding, per_replica_spec
 from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.run.threads import Ending
 from distinput.values.spec import LeafSpec, TensorSpec
+
+if TYPE_CHECKING:
+    import queue
+    from queue import SimpleQueue
+else:
+    queue = library("queue")  # for steps that are finished on a thread
 
 # ---- Steps that are finished, such as put on devices, on a thread before they are needed
 #
@@ -233,8 +238,9 @@ class _Line(Ending):
 
     def __init__(self, steps: Steps, finish: Callable[[Any], Any], most: int, bind: Callable[..., Any] | None) -> None:
         self._steps, self._finish, self._most = steps, finish, most
-        self._waiting: SimpleQueue[_Made | None] = SimpleQueue()  # None: the line was closed
-        self._room: SimpleQueue[bool] = SimpleQueue()  # True for each step that may be made; False: the line was closed
+        self._waiting: SimpleQueue[_Made | None] = queue.SimpleQueue()  # None: the line was closed
+        # True for each step that may be made; False: the line was closed
+        self._room: SimpleQueue[bool] = queue.SimpleQueue()
         self._closed = False
         self.last = False
         """True if nothing comes after the step that was taken last."""
@@ -296,7 +302,7 @@ class _Line(Ending):
     def end(self, patience: float | None) -> None:
         self._closed = True
         self._room.put(False)
-        with suppress(Empty):
+        with suppress(queue.Empty):
             while True:
                 self._waiting.get_nowait()
         self._waiting.put(None)  # for a thread that waits for a step

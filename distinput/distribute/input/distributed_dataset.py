@@ -2,33 +2,42 @@
 """Distributed datasets: iterables of steps with a part for every replica; the state of their iterators can be saved."""
 
 import copy
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from distinput.columns.state import State
+from distinput.columns.state import State, is_count
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import Optional
-from distinput.data.seal import opened, sealed
 from distinput.distribute.core.contexts import in_replica_of, modes
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.values import row_counts
 from distinput.distribute.input.comparison import Beginning, compare_beginnings
 from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import Delivery
-from distinput.distribute.input.lanes import has_lanes, is_layout, joined
-from distinput.distribute.input.located import Located, Ranges, Records, Seen, ranges_of_steps
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, OutOfRangeError, StateError
-from distinput.names.words import html
+from distinput.names.lazy import later, library
 from distinput.plan.check import at_least, integer
-from distinput.plan.fingerprint import is_count
 from distinput.plan.node import INFINITE, Latest
-from distinput.plan.text import short_spec_text
 from distinput.run.run import Run
 from distinput.run.threads import Closing
+
+if TYPE_CHECKING:
+    from distinput.data import seal
+    from distinput.distribute.input import lanes
+    from distinput.distribute.input import located as places
+    from distinput.distribute.input.located import Located, Ranges, Seen
+    from distinput.names import words
+    from distinput.plan import text as texts
+else:
+    # Few iterators are saved, and fewer are asked where their records come from.
+    seal = later("distinput.data.seal")
+    lanes, places = later("distinput.distribute.input.lanes"), later("distinput.distribute.input.located")
+    texts, words = later("distinput.plan.text"), later("distinput.names.words")  # for those who print them
+
+json = library("json")
 
 # ----------------------------------------------------------------------------
 # The iterator of a distributed dataset, whose state can be saved between any two steps.
@@ -51,7 +60,9 @@ def sealed_state(layout: Mapping[str, Any], step: int, ended: bool, seen: Any, i
       seen: the shapes of the last element, if placeholders need them.
       inputs: the states of the input pipelines.
     """
-    return sealed({"kind": "distributed", **layout, "step": step, "ended": ended, "seen": seen, "inputs": list(inputs)})
+    return seal.sealed(
+        {"kind": "distributed", **layout, "step": step, "ended": ended, "seen": seen, "inputs": list(inputs)}
+    )
 
 
 def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
@@ -65,7 +76,7 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
     Raises:
       StateError: it belongs to another dataset or distribution, or was modified.
     """
-    content = opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"}, "distributed")
+    content = seal.opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"}, "distributed")
     if all(content.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
         layout = _ALONE
     for key, want in sorted(layout.items()):  # the cut first, which decides whether there are others
@@ -107,9 +118,9 @@ def _going_on(source: StepSource, state: Any) -> tuple[StepSource, Any]:
     if source.terms.earlier is None or (layout.get("cut") == "batches" and _is_of(first, _ALONE)):
         return source, states[min(replicas.rank, len(states) - 1)]
     is_all = first.get("workers") == 1 or not alone
-    state = joined(states) if first.get("cut") == "per_worker" and is_all else first
-    content = opened(state, "DistributedDataset.restore", {"inputs"}, "distributed")
-    if content.get("cut") == "lanes" and not (is_layout(content) and has_lanes(content)):
+    state = lanes.joined(states) if first.get("cut") == "per_worker" and is_all else first
+    content = seal.opened(state, "DistributedDataset.restore", {"inputs"}, "distributed")
+    if content.get("cut") == "lanes" and not (lanes.is_layout(content) and lanes.has_lanes(content)):
         return source, state
     return source.terms.earlier(content) or source, state
 
@@ -173,7 +184,7 @@ class DistributedIterator(Closing):
         self._ended = ended  # there is no further step
         self._closed = False  # none is asked for any more
         self._restored = restored
-        self._skip = ranges_of_steps(skip) if skip else ()
+        self._skip = places.ranges_of_steps(skip) if skip else ()
         self._compared = source.terms.replicas.workers == 1  # compared with the other workers before the first step
         self._lock = RLock()
         self._records: Latest[tuple[str, bool], Any] = Latest()
@@ -185,15 +196,15 @@ class DistributedIterator(Closing):
         delivery: Delivery,
         state: State,
         may_differ: str | Collection[str] = (),
-        skip: Ranges = (),
+        skip: "Ranges" = (),
     ) -> Self:
         """An iterator that continues from `state`; see `DistributedDataset.restore`."""
         source, state = _going_on(source, state)
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
-        given: list[Any] = [skip] if isinstance(skip, range | Records) else list(skip)
-        if any(isinstance(each, Records) for each in given):
+        given: list[Any] = [skip] if isinstance(skip, range | places.Records) else list(skip)
+        if any(isinstance(each, places.Records) for each in given):
             given = part("steps_left_out")(given, source, found["inputs"])
         return cls(source, delivery, steps, step, ended=found["ended"], restored=True, skip=given)
 
@@ -216,7 +227,7 @@ class DistributedIterator(Closing):
         with self._lock:
             return int(self._steps.places()[0].get("epoch", 0))
 
-    def locate(self, step: int | None = None, replica: int | None = None, *, read: bool = False) -> Located:
+    def locate(self, step: int | None = None, replica: int | None = None, *, read: bool = False) -> "Located":
         """The file and the record of every row of a step of this pass; see `DistributedDataset.locate`.
 
         Args:
@@ -399,7 +410,8 @@ class DistributedIterator(Closing):
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect."""
-        return json.dumps(self.state(), sort_keys=True).encode()
+        text: str = json.dumps(self.state(), sort_keys=True)
+        return text.encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
@@ -585,7 +597,7 @@ class DistributedDataset:
         return DistributedIterator(self._source, self._delivery, self._source.begin())
 
     def restore(
-        self, state: State, may_differ: str | Collection[str] = (), *, skip: Ranges = ()
+        self, state: State, may_differ: str | Collection[str] = (), *, skip: "Ranges" = ()
     ) -> "DistributedIterator":
         """An iterator that continues from a state that `DistributedIterator.state` returned.
 
@@ -614,7 +626,7 @@ class DistributedDataset:
         """
         return DistributedIterator.restored(self._source, self._delivery, state, may_differ, skip)
 
-    def locate(self, step: int, replica: int | None = None, *, epoch: int = 0, read: bool = False) -> Located:
+    def locate(self, step: int, replica: int | None = None, *, epoch: int = 0, read: bool = False) -> "Located":
         """The file and the record of every row of a step, computed from positions: nothing is read.
 
         Args:
@@ -646,7 +658,7 @@ class DistributedDataset:
 
     def when(
         self, file: str, record: int, *, epoch: int = 0, steps: range | None = None, read: bool = False
-    ) -> tuple[Seen, ...]:
+    ) -> "tuple[Seen, ...]":
         """The steps of a pass in which a record is seen: the inverse of `locate`.
 
         Args:
@@ -724,7 +736,7 @@ class DistributedDataset:
 
     def _repr_html_(self) -> str:
         """What notebooks show: how the dataset is distributed, and the shape of a step."""
-        return html("distributed", self)
+        return words.html("distributed", self)
 
     def __getattr__(self, name: str) -> Any:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
@@ -738,7 +750,7 @@ class DistributedDataset:
         known = "" if number else ", nobody knows how many"
         where = "one replica" if replicas == 1 else f"each of {replicas} replicas"
         told = f"{number} step{'s' * (steps != 1)}".strip()
-        return f"<{type(self).__name__}: {told} of {short_spec_text(self._source.spec)} for {where}{known}>"
+        return f"<{type(self).__name__}: {told} of {texts.short_spec_text(self._source.spec)} for {where}{known}>"
 
 
 class DistributedDatasetsFromFunction(DistributedDataset):

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import Passes
@@ -21,9 +21,8 @@ from distinput.distribute.input.dealing import (
 )
 from distinput.distribute.input.delivery import Delivery, open_rows
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
-from distinput.distribute.input.lanes import WorkerLanes, layout_of_lanes
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, StepSource, Terms
-from distinput.ops.balance_rows import BalanceRows
+from distinput.names.lazy import later
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.families import with_seed
 from distinput.plan.node import INFINITE, Node
@@ -32,6 +31,13 @@ from distinput.sharding.own_rows import leaves_out_steps, rebatch_for, with_comm
 from distinput.sharding.policies import auto_shard, decide
 from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
+
+if TYPE_CHECKING:
+    from distinput.distribute.input import lanes as worker_lanes
+    from distinput.ops import balance_rows
+else:
+    worker_lanes = later("distinput.distribute.input.lanes")  # for what another number of workers goes on with
+    balance_rows = later("distinput.ops.balance_rows")
 
 # ---- Checks made before a dataset is distributed: of options, datasets, dataset functions and workers
 
@@ -213,7 +219,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         if consumer.splits_batches and replicas.total > 1:
             check_batched(dataset.node.spec)
         if options.balance_replicas is not None:
-            dataset = Dataset(BalanceRows(dataset.node, options.balance_replicas, replicas.total))
+            dataset = Dataset(balance_rows.BalanceRows(dataset.node, options.balance_replicas, replicas.total))
     except Exception as error:
         if replicas.workers == 1:
             raise
@@ -419,7 +425,7 @@ def _of_earlier_job(
     workers, total = layout["workers"], layout["replicas"]
     dataset = original
     if options.balance_replicas is not None:
-        dataset = Dataset(BalanceRows(dataset.node, options.balance_replicas, total))
+        dataset = Dataset(balance_rows.BalanceRows(dataset.node, options.balance_replicas, total))
     if tail == "drop" and workers == 1:
         dataset = only_full(dataset)
     decision = decide(dataset.node, workers)
@@ -449,7 +455,8 @@ def _of_lanes(
         lanes = [each.prefetch(ahead * total) for each in lanes]
     spec = Spec.of(lanes[0].element_spec).map(open_rows)
     terms = replace(terms, alike=True, steps=None, open_ends=False)
-    source, kept = WorkerLanes(lanes, total // workers), layout_of_lanes(workers, total)
+    source = worker_lanes.WorkerLanes(lanes, total // workers)
+    kept = worker_lanes.layout_of_lanes(workers, total)
     if replicas.total == 1:
         return DealtElements(terms, [source], spec, whole=True, of_lanes=kept)
     assignment = _assignment(consumer, options)

@@ -7,14 +7,13 @@ from typing import Any, Self, final
 
 from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import StackError
-from distinput.columns.state import State
+from distinput.columns.state import State, is_count
 from distinput.data.dataset import Dataset
 from distinput.data.seal import opened, sealed
 from distinput.distribute.input.dealing import mark_of, place_of
 from distinput.distribute.input.sources import close_input, resumed_input, sealed_place
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, StateError
 from distinput.ops.slices import from_tensor_slices
-from distinput.plan.fingerprint import is_count
 
 # ----------------------------------------------------------------------------
 # A job of W workers under policy FILE, BALANCED, OFF or HINT has W inputs, each with a place of its own. Another job goes on

@@ -5,12 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from itertools import islice
-from typing import Any, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, Passes, resumed
-from distinput.data.seal import Seal, place_in
 from distinput.distribute.core.replicas import CallDescription, Replicas
 from distinput.distribute.input.dealing import (
     END,
@@ -23,14 +22,21 @@ from distinput.distribute.input.dealing import (
     rows_in,
     short,
 )
-from distinput.distribute.input.lockstep import Lockstep
 from distinput.errors import StateError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import Assignment
-from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.sharding.own_rows import own_pieces
 from distinput.values.spec import Spec
+
+if TYPE_CHECKING:
+    from distinput.data import seal as seals
+    from distinput.distribute.input import lockstep as locksteps
+    from distinput.distribute.input.lockstep import Lockstep
+    from distinput.plan import fingerprint as fingerprints
+else:
+    seals, fingerprints = later("distinput.data.seal"), later("distinput.plan.fingerprint")  # for those who save states
+    locksteps = later("distinput.distribute.input.lockstep")  # for several workers
 
 # ----------------------------------------------------------------------------
 # Sources of the steps of one worker: the interface and functions common to the three kinds.
@@ -168,18 +174,18 @@ def lockstep_of(
     *,
     alike: bool,
     lacks: Callable[[list[Any]], bool] | None = None,
-) -> Lockstep:
+) -> "Lockstep":
     """The steps of all workers, each of `count` elements of this worker's input; see `Lockstep`."""
     peers = terms.replicas.peers
     assert peers is not None, "only several workers agree"
     # The functions must not refer to the iteration, which would keep it from being freed.
-    return Lockstep(
+    return locksteps.Lockstep(
         peers.control, partial(drawn, iterator, count), place_of(iterator), rows_of,
         about=peers.next_iteration, alike=alike, hints=terms.hints, lacks=lacks,
     )  # fmt: skip
 
 
-def place_after(iterator: Any, lockstep: Lockstep | None) -> State:
+def place_after(iterator: Any, lockstep: "Lockstep | None") -> State:
     """The position of an input after the last step, which is behind the elements drawn for agreements."""
     return place_of(iterator) if lockstep is None else lockstep.state
 
@@ -598,7 +604,7 @@ class OwnBatches:
         self.whole, self.node, self._assignment, self._ahead = whole, node, assignment, ahead
         self._passes = passes or Passes()
         self._runs = whole._runs()  # the tree that positions belong to
-        self._seal = Seal(whole.node, self._runs)
+        self._seal = seals.Seal(whole.node, self._runs)
         self.pieces = self._made(node)
 
     @staticmethod
@@ -624,7 +630,7 @@ class OwnBatches:
         return self.pieces.cardinality()
 
     def __iter__(self) -> DatasetIterator:
-        self._seal = Seal(self.whole.node, self._runs)  # its files are examined again
+        self._seal = seals.Seal(self.whole.node, self._runs)  # its files are examined again
         return self.pieces.__iter__()
 
     def state(self, place: State, batches: int) -> State:
@@ -644,12 +650,12 @@ class OwnBatches:
         Raises:
           StateError: the state belongs to another pipeline.
         """
-        place, running = place_in(self.whole.node, self._runs, state, may_differ)
+        place, running = seals.place_in(self.whole.node, self._runs, state, may_differ)
         plan, _ = resumed(self.whole.node, running, place)
         own = self
         if plan is not self.whole.node:
             own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
-        own._seal = Seal(own.whole.node, own._runs)
+        own._seal = seals.Seal(own.whole.node, own._runs)
         pieces = own.pieces._runs()
         at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
         return own, own.pieces._goes_on({**place, "at": at, "skip": 0}, pieces)
@@ -699,7 +705,7 @@ class OwnPiecesSource:
     def restore(
         self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
     ) -> "OwnSteps":
-        batches, iterator = self.batches.restore(inputs[0], step, allowances(may_differ))
+        batches, iterator = self.batches.restore(inputs[0], step, fingerprints.allowances(may_differ))
         return OwnSteps(self, batches, iterator, step, seen)
 
 

@@ -7,19 +7,24 @@ place, so nothing is left behind if a pipeline turns out to be indivisible half 
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from distinput.errors import InvalidArgumentError, NotFoundError
-from distinput.functions.inference import results_of
-from distinput.names.lazy import failures, load_extensions, placed
+from distinput.names.lazy import failures, later, load_extensions, placed
 from distinput.names.words import meant
-from distinput.ops.map import Map, RandomKeys
 from distinput.ops.shard import Shard
 from distinput.plan.families import Rows, kept_apart, with_seed
 from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision, Policy, Share, options_of
 from distinput.run.run import Run
-from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, own_rows, with_common_order
+from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, in_use, own_rows, with_common_order
 from distinput.values.spec import DatasetSpec
+
+if TYPE_CHECKING:
+    from distinput.functions import inference
+    from distinput.ops import map as maps
+else:
+    inference, maps = later("distinput.functions.inference"), later("distinput.ops.map")  # for functions
 
 # ----------------------------------------------------------------------------
 # DATA: every n-th element; of batches that are cut for replicas, every n-th piece.
@@ -151,7 +156,7 @@ def _at_names(node: Node, found: Replacement, share: Share) -> Node:
         return node.with_inputs((found(node.inputs[0]),))
     if node.needs <= Needs.PLACES:
         return node.with_inputs(tuple([below(source) for source in node.inputs]))
-    if isinstance(node, RandomKeys):
+    if in_use("map") and isinstance(node, maps.RandomKeys):
         raise NotFoundError(
             "policy FILE: map(rng=True) needs to know where each element stands in the whole, and a worker that reads some of "
             f"the files does not{_CURE}"
@@ -179,11 +184,11 @@ def _after_inner(node: Node, share: Share) -> Node | None:
 
 def _makes_reader(node: Node) -> bool:
     """True if its function builds a dataset that reads files."""
-    if isinstance(node, Map):  # TensorFlow's rule counts datasets that are elements, too
+    if in_use("map") and isinstance(node, maps.Map):  # TensorFlow's rule counts datasets that are elements, too
         known = vars(node).get("spec")
         if known is not None and not any(isinstance(leaf, DatasetSpec) for leaf in known.leaves):
             return False
-        made = [getattr(result, "node", result) for result in results_of(node.call, node.input)]
+        made = [getattr(result, "node", result) for result in inference.results_of(node.call, node.input)]
         return any(_reads(step) for root in made if isinstance(root, Node) for step in walk(root))
     return _makes_readers(node)
 

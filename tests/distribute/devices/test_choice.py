@@ -97,7 +97,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
             monkeypatch.delitem(sys.modules, name, raising=False)
             if name in imported:
                 monkeypatch.setitem(sys.modules, name, sys)
-        monkeypatch.setattr(choice, "glob", lambda _: ["/dev/nvidia0"])
+        monkeypatch.setattr(choice.glob, "glob", lambda _: ["/dev/nvidia0"])
         monkeypatch.setattr(choice, "find_spec", lambda name: name in installed)
         found = {name: _WithGpus if name in having else _Without for name in ("jax", "torch")}
         monkeypatch.setattr(choice, "BACKENDS", SimpleNamespace(find=found.__getitem__))
@@ -136,7 +136,7 @@ def test_two_frameworks_with_gpus_need_a_word(machine: Any) -> None:
 
 def test_without_gpus_nothing_is_imported(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     machine("", "jax torch", "jax torch")
-    monkeypatch.setattr(choice, "glob", lambda _: [])
+    monkeypatch.setattr(choice.glob, "glob", lambda _: [])
     monkeypatch.setattr(choice, "BACKENDS", None)
     assert chosen_devices(["GPU:0"], None) == (("GPU:0",), "threads" if sys.platform == "linux" else "jax")
 
