@@ -111,6 +111,23 @@ def test_reductions_keep_the_dtype() -> None:
     assert same(tf.reduce_mean(tf.constant(value, tf.float32), 1), np.float32([1.5, 4.0]))
 
 
+@pytest.mark.parametrize("value", [[True, False], ["a"]])
+@pytest.mark.parametrize("reduction", [tf.reduce_sum, tf.reduce_mean])
+def test_what_is_no_number_has_no_sum(reduction, value) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="input_tensor must be numbers, got (bool|string)"):
+        reduction(value)
+
+
+def test_reductions_of_ragged_tensors() -> None:
+    rows = tf.RaggedTensor.from_list([[1, 2], [], [4]])
+    assert same(tf.reduce_sum(rows), np.int32(7))
+    assert same(tf.reduce_sum(rows, 1), np.array([3, 0, 4], "i4"))
+    assert same(tf.reduce_sum(rows, axis=[0]), np.array([5, 2], "i4"))
+    assert same(tf.reduce_mean(rows, axis=0), np.array([2.5, 2.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="keepdims must be False for a ragged tensor"):
+        tf.reduce_sum(rows, 1, keepdims=True)
+
+
 def test_reshape_is_that_of_tensorflow() -> None:
     assert same(tf.reshape([1, 2, 3, 4], [2, -1]), np.array([[1, 2], [3, 4]], "i4"))
     assert tf.reshape("a", [1]).tolist() == [b"a"]
