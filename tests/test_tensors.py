@@ -102,6 +102,30 @@ def test_range_takes_the_strongest_dtype() -> None:
     assert tf.range(2, dtype=tf.float64).dtype == np.float64
 
 
+@pytest.mark.parametrize("value", [1e40, -1e40, [1.0, 1e40], [[3.5e38], [float("inf")]]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        tf.constant,
+        tf.Variable,
+        tf.data.Dataset.from_tensors,
+        lambda value: tf.data.Dataset.from_tensor_slices({"a": [value]}),
+        lambda value: tf.data.Dataset.range(2).reduce(value, lambda state, x: state),
+        lambda value: tf.data.Dataset.range(2).scan((value, 0), lambda state, x: (state, x)),
+    ],
+)
+def test_no_float_becomes_infinite_where_no_dtype_is_stated(make, value) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is too large for float32, which floats of Python become"):
+        make(value)
+
+
+def test_floats_that_a_dtype_holds_are_kept() -> None:
+    assert tf.constant([1e40], "float64").tolist() == [1e40]
+    assert tf.Variable(1e40, dtype="float64").numpy() == 1e40
+    assert tf.constant([float("inf"), np.float64(1e40)]).tolist() == [float("inf"), 1e40]
+    assert same(tf.constant([float("inf"), -3.4028234e38]), np.array([float("inf"), -3.4028234e38], "f4"))
+
+
 def test_reductions_keep_the_dtype() -> None:
     value = [[1, 2], [3, 5]]
     assert same(tf.reduce_sum(value), np.int32(11))
@@ -114,7 +138,7 @@ def test_reductions_keep_the_dtype() -> None:
 @pytest.mark.parametrize("value", [[True, False], ["a"]])
 @pytest.mark.parametrize("reduction", [tf.reduce_sum, tf.reduce_mean])
 def test_what_is_no_number_has_no_sum(reduction, value) -> None:
-    with pytest.raises(tf.errors.InvalidArgumentError, match="input_tensor must be numbers, got (bool|string)"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"input_tensor must be numbers, got (bool|string)"):
         reduction(value)
 
 

@@ -16,7 +16,16 @@ from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.devices import device_name as checked_device
 from distinput.distribute.input.dealing import PerReplicaSpec
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_name, dtype_of, shape_of
+from distinput.values.leaves import (
+    STRING,
+    as_dtype,
+    as_eager_leaf,
+    as_leaf,
+    cast_within,
+    dtype_name,
+    dtype_of,
+    shape_of,
+)
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec, TypeSpec
@@ -126,9 +135,10 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         return value if dtype is None else value.astype(np.dtype(getattr(dtype, "as_numpy_dtype", dtype)))
     wanted = dtype if dtype is not None else dtype_hint
     if wanted is None:
-        return as_leaf(value)
+        return as_eager_leaf(value)
     to = as_dtype(wanted)
-    made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
+    with np.errstate(over="ignore"):  # floats that `to` may hold; they are taken from `value` below
+        made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
     have = STRING if isinstance(made, bytes) else made.dtype
     if have == to:
         return made
