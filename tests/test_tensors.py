@@ -109,6 +109,7 @@ def test_range_takes_the_strongest_dtype() -> None:
         tf.constant,
         tf.Variable,
         tf.data.Dataset.from_tensors,
+        lambda value: tf.data.experimental.from_list([value]),
         lambda value: tf.data.Dataset.from_tensor_slices({"a": [value]}),
         lambda value: tf.data.Dataset.range(2).reduce(value, lambda state, x: state),
         lambda value: tf.data.Dataset.range(2).scan((value, 0), lambda state, x: (state, x)),
