@@ -104,6 +104,31 @@ def test_range_takes_the_strongest_dtype() -> None:
     assert tf.range(2, dtype=tf.float64).dtype == np.float64
 
 
+@pytest.mark.parametrize("value", [1e40, -1e40, [1.0, 1e40], [[3.5e38], [float("inf")]]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        tf.constant,
+        tf.Variable,
+        tf.data.Dataset.from_tensors,
+        lambda value: tf.data.experimental.from_list([value]),
+        lambda value: tf.data.Dataset.from_tensor_slices({"a": [value]}),
+        lambda value: tf.data.Dataset.range(2).reduce(value, lambda state, x: state),
+        lambda value: tf.data.Dataset.range(2).scan((value, 0), lambda state, x: (state, x)),
+    ],
+)
+def test_no_float_becomes_infinite_where_no_dtype_is_stated(make, value) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is too large for float32, which floats of Python become"):
+        make(value)
+
+
+def test_floats_that_a_dtype_holds_are_kept() -> None:
+    assert tf.constant([1e40], "float64").tolist() == [1e40]
+    assert tf.Variable(1e40, dtype="float64").numpy() == 1e40
+    assert tf.constant([float("inf"), np.float64(1e40)]).tolist() == [float("inf"), 1e40]
+    assert same(tf.constant([float("inf"), -3.4028234e38]), np.array([float("inf"), -3.4028234e38], "f4"))
+
+
 def test_reductions_keep_the_dtype() -> None:
     value = [[1, 2], [3, 5]]
     assert same(tf.reduce_sum(value), np.int32(11))
@@ -134,6 +159,23 @@ def test_a_mean_of_large_or_of_no_integers() -> None:
     assert same(tf.reduce_mean(np.array([2**53 + 1] * 3)), np.int64(2**53 + 1))
     assert same(tf.reduce_mean(np.array([[2**62, 2**62]]), 1, keepdims=True), np.array([[2**62]]))
     assert same(tf.reduce_mean(np.zeros((2, 0), "i4"), 1), np.array([0, 0], "i4"))
+
+
+@pytest.mark.parametrize("value", [[True, False], ["a"]])
+@pytest.mark.parametrize("reduction", [tf.reduce_sum, tf.reduce_mean])
+def test_what_is_no_number_has_no_sum(reduction, value) -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"input_tensor must be numbers, got (bool|string)"):
+        reduction(value)
+
+
+def test_reductions_of_ragged_tensors() -> None:
+    rows = tf.RaggedTensor.from_list([[1, 2], [], [4]])
+    assert same(tf.reduce_sum(rows), np.int32(7))
+    assert same(tf.reduce_sum(rows, 1), np.array([3, 0, 4], "i4"))
+    assert same(tf.reduce_sum(rows, axis=[0]), np.array([5, 2], "i4"))
+    assert same(tf.reduce_mean(rows, axis=0), np.array([2.5, 2.0]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="keepdims must be False for a ragged tensor"):
+        tf.reduce_sum(rows, 1, keepdims=True)
 
 
 def test_reshape_is_that_of_tensorflow() -> None:

@@ -2,13 +2,14 @@
 """`concatenate`: one dataset after another."""
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Ints
 from distinput.columns.picked import put_in_order
+from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.names.lazy import dataclass
@@ -86,10 +87,15 @@ class Concatenate(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         epoch, upstream = state["epoch"], state["input"]
+        kinds: list[list[Any]] = []  # of the first element of each part that had one
         for part in range(state["part"], 2):
-            source = self.inputs[part]
+            source, seen = self.inputs[part], len(kinds)
             opened = source.open(source.start(epoch) if upstream is None else upstream, run)
             for block, after in in_one_order(opened, lambda: self.spec) if part else opened:
+                if len(kinds) == seen and block.size:
+                    kinds.append(_kind_of(block))
+                    if seen and kinds[0] != kinds[1]:
+                        assert self.spec is not None  # the error that could not be told without calling functions
                 yield block, {"part": part, "epoch": epoch, "input": after}
             upstream = None
 
@@ -106,3 +112,8 @@ class Concatenate(Node):
             return self.dataset.fetch(rows - n, epoch).built_as(self.spec.structure)
         parts = [self.input.fetch(rows[first], epoch), self.dataset.fetch(rows[~first] - n, epoch)]
         return put_in_order(parts, [np.flatnonzero(first), np.flatnonzero(~first)])
+
+
+def _kind_of(block: Block) -> list[Any]:
+    """What elements of both datasets must have alike: structure and dtypes, but for datasets as components."""
+    return [block.structure, *(None if isinstance(c, Datasets) else c.dtype for c in block.columnar().columns)]

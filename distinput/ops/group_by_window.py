@@ -622,9 +622,8 @@ class BucketBySequenceLength(Keyed):
             made = PaddedBatch(self.input, 1, self.padded_shapes, self.padding_values, origin=self.origin).spec
         else:
             made = self._batch(0, self.input).spec
-        sizes = set(map(int, self.bucket_batch_sizes))
-        first = sizes.pop() if self.drop_remainder and len(sizes) == 1 else None
-        return made.map(lambda leaf: leaf if leaf.shape is None else leaf.with_shape((first, *leaf.shape[1:])))
+        # Also where all batches are full and of one size: replicas then share what is left of them at the end of the data.
+        return made.map(lambda leaf: leaf if leaf.shape is None else leaf.with_shape((None, *leaf.shape[1:])))
 
     def stream(self, state: State, run: Run) -> Stream:
         boundaries = np.asarray([int(b) for b in self.bucket_boundaries], np.int64)

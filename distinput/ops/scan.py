@@ -23,7 +23,7 @@ from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.node import Node
 from distinput.run.run import MOST_CALLS, Run, applied
-from distinput.values.leaves import as_leaf, dtype_code, dtype_of
+from distinput.values.leaves import as_eager_leaf, as_leaf, dtype_code, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec
 from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
@@ -41,7 +41,7 @@ class Carry:
         self.op = op
         initial = adopt(initial)
         self.structure = structure_of(initial)
-        leaves = [as_leaf(leaf) for leaf in self.structure.flatten(initial)]
+        leaves = [as_eager_leaf(leaf) for leaf in self.structure.flatten(initial)]
         if any(getattr(leaf, "nest_leaf", False) for leaf in leaves):
             raise TypeError(f"{op}: the carried value must be a nest of arrays, got {initial!r}")
         self.dtypes = [dtype_of(leaf) for leaf in leaves]

@@ -21,7 +21,7 @@ from distinput.names.lazy import dataclass, later
 from distinput.plan.families import Rows, datasets_spec, leaf_spec, rows_from
 from distinput.plan.node import Node
 from distinput.run.run import Run
-from distinput.values.leaves import STRING, as_leaf, as_leaves, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_eager_leaf, as_leaf, as_leaves, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.spec import LeafSpec, Spec, array_spec, dense_shape_spec
 
@@ -159,7 +159,7 @@ def from_tensors(tensors: Any) -> Slices:
         if listed is not None:
             columns.append(Datasets([listed], STRING))
             continue
-        value = as_leaf(leaf)
+        value = as_eager_leaf(leaf)
         columns.append(column_of([value.copy() if isinstance(value, np.ndarray) or is_ragged(value) else value]))
     made = Slices(ColumnBlock(structure, columns, 1), "1 element")
     return replace(made, leaves=_with_sizes(structure, columns, made.spec.leaves)) if structure.sparse else made
@@ -203,7 +203,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
             columns.append(Datasets(list(listed), STRING))
             sizes.append(len(listed))
             continue
-        value = as_leaf(leaf)
+        value = as_eager_leaf(leaf)
         held = getattr(value, "nest_leaf", False)
         if held or not shape_of(value):
             raise InvalidArgumentError(

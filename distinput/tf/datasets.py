@@ -33,7 +33,7 @@ from distinput.sharding.planning import shard_plan as _shard_plan
 from distinput.sharding.policies import auto_shard
 from distinput.sharding.shard_plan import ShardPlan
 from distinput.streaming.by_position import is_integer
-from distinput.values.leaves import STRING, as_leaf
+from distinput.values.leaves import STRING, as_eager_leaf
 from distinput.values.nest import Structure, map_leaves, structure_of
 from distinput.values.spec import TensorSpec
 
@@ -437,7 +437,7 @@ def from_list(elements: list[Any], name: str | None = None) -> Dataset[Any]:
 
 
 def _leaf(value: Any) -> Any:
-    return as_leaf(getattr(value, "node", value))
+    return as_eager_leaf(getattr(value, "node", value))
 
 
 def sample_from_datasets(

@@ -16,8 +16,18 @@ from distinput.distribute.core.values import DistributedValues
 from distinput.distribute.devices import device_name as checked_device
 from distinput.distribute.input.dealing import PerReplicaSpec
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_of, shape_of
+from distinput.values.leaves import (
+    STRING,
+    as_dtype,
+    as_eager_leaf,
+    as_leaf,
+    cast_within,
+    dtype_name,
+    dtype_of,
+    shape_of,
+)
 from distinput.values.nest import structure_of
+from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec, TypeSpec
 
 # ruff: noqa: ARG001, ARG004, N801 - names and arguments of TensorFlow
@@ -125,9 +135,10 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         return value if dtype is None else value.astype(np.dtype(getattr(dtype, "as_numpy_dtype", dtype)))
     wanted = dtype if dtype is not None else dtype_hint
     if wanted is None:
-        return as_leaf(value)
+        return as_eager_leaf(value)
     to = as_dtype(wanted)
-    made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
+    with np.errstate(over="ignore"):  # floats that `to` may hold; they are taken from `value` below
+        made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
     have = STRING if isinstance(made, bytes) else made.dtype
     if have == to:
         return made
@@ -201,7 +212,10 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
 
 
 def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """The sum over all axes or some, in the dtype of the numbers.
+    """The sum over all axes or some, in the dtype of the numbers. What is left of a ragged tensor may be ragged.
+
+    Raises:
+      InvalidArgumentError: bools or strings are no numbers, or `keepdims` of a ragged tensor.
 
     >>> import distinput as di
     >>> di.reduce_sum([[1, 2], [3, 4]], axis=0)
@@ -209,12 +223,19 @@ def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
     Source: `tf.reduce_sum`.
     """
-    made = convert_to_tensor(input_tensor)
-    return made.sum(axis=_axes(axis), dtype=made.dtype, keepdims=keepdims)
+    made, axes = _numbers("reduce_sum", input_tensor, keepdims), _axes(axis)
+    if isinstance(made, RaggedTensor):
+        return made.sum(axis=axes)
+    return made.sum(axis=axes, dtype=made.dtype, keepdims=keepdims)
 
 
 def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """The mean over all axes or some, in the dtype of the numbers: the mean of integers is an integer, as in TensorFlow.
+
+    Means of ragged integers are float64, as there.
+
+    Raises:
+      InvalidArgumentError: bools or strings are no numbers, or `keepdims` of a ragged tensor.
 
     >>> import distinput as di
     >>> di.reduce_mean([1.0, 2.0]), di.reduce_mean([1, 2])
@@ -222,10 +243,24 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
 
     Source: `tf.reduce_mean`, which cuts off the fraction too.
     """
-    made = convert_to_tensor(input_tensor)
-    if isinstance(made, np.ndarray | np.integer) and made.dtype.kind in "iu":
-        return _mean_of_integers(made, _axes(axis), keepdims)
-    return made.mean(axis=_axes(axis), keepdims=keepdims).astype(made.dtype)
+    made, axes = _numbers("reduce_mean", input_tensor, keepdims), _axes(axis)
+    if isinstance(made, RaggedTensor):
+        return made.mean(axis=axes)
+    if made.dtype.kind in "iu":
+        return _mean_of_integers(made, axes, keepdims)
+    return made.mean(axis=axes, keepdims=keepdims).astype(made.dtype)
+
+
+def _numbers(op: str, value: Any, keepdims: bool) -> Any:
+    """The value as numbers that can be added."""
+    made = convert_to_tensor(value)
+    dtype = dtype_of(made)
+    if dtype == STRING or dtype.kind == "b":
+        cure = "; count what is true with np.count_nonzero, or convert with .astype" if dtype.kind == "b" else ""
+        raise InvalidArgumentError(f"{op}: input_tensor must be numbers, got {dtype_name(dtype)}{cure}")
+    if keepdims and isinstance(made, RaggedTensor):
+        raise InvalidArgumentError(f"{op}: keepdims must be False for a ragged tensor; reshape what is left instead")
+    return made
 
 
 def _mean_of_integers(made: Any, axis: Any, keepdims: bool) -> Any:

@@ -317,6 +317,26 @@ def as_leaf(value: Any) -> Any:
     )
 
 
+def as_eager_leaf(value: Any) -> Any:
+    """`as_leaf` of what stands outside of functions: finite floats of Python must stay finite as float32.
+
+    TensorFlow refuses them there, too, and makes them infinite where it traces a function.
+
+    Raises:
+      InvalidArgumentError: a float is too large for float32, or see `as_leaf`.
+    """
+    with np.errstate(over="ignore"):
+        leaf = as_leaf(value)
+    if isinstance(value, float | list | tuple) and getattr(leaf, "dtype", None) == np.float32 and np.isinf(leaf).any():
+        given = np.asarray(value, np.float64)
+        if not np.isinf(given).all(where=np.isinf(leaf)):
+            largest = np.abs(given[np.isfinite(given)]).max()
+            raise InvalidArgumentError(
+                f"the float {largest} is too large for float32, which floats of Python become; give np.float64(...) of it"
+            )
+    return leaf
+
+
 def exact(value: Any) -> Any:
     """A number or text of a class of the user's own, such as a member of an `IntEnum`, as the plain one that it is.
 

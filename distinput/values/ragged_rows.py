@@ -9,7 +9,7 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.spans import pad_spans
 from distinput.values.buffers import empty
-from distinput.values.leaves import Array, Ints, as_leaf
+from distinput.values.leaves import Array, Ints, as_leaf, members_of
 
 _ROWS = (list, tuple, np.ndarray)
 
@@ -31,12 +31,15 @@ def row_numbers(starts: Ints, lengths: Ints) -> Ints:
     return numbers
 
 
-def rows_of_lists(rows: Sequence[Any], ragged_rank: int | None = None) -> tuple[list[Ints], Array]:
+def rows_of_lists(
+    rows: Sequence[Any], ragged_rank: int | None = None, dtype: np.dtype[Any] | None = None
+) -> tuple[list[Ints], Array]:
     """The lengths of the rows on each level of lists, the outermost first, and the values under them.
 
     Args:
       rows: lists, which may be nested to any depth, or arrays, which end the nesting.
       ragged_rank: how many levels there must be; None: all that there are.
+      dtype: what the caller makes of the values; floats of Python do not become float32 on the way to it.
 
     Raises:
       TypeError: lists stand beside values on one level, or values cannot be an array.
@@ -57,19 +60,27 @@ def rows_of_lists(rows: Sequence[Any], ragged_rank: int | None = None) -> tuple[
         lengths.append(np.fromiter(map(len, level), np.int64, len(level)))
         if level and any(isinstance(row, np.ndarray) for row in level):
             values = np.concatenate(
-                [as_leaf(row) if isinstance(row, np.ndarray) else as_leaf(list(row)) for row in level]
+                [as_leaf(row) if isinstance(row, np.ndarray) else _values_of(list(row), dtype) for row in level]
             )
             break
         level = [item for row in level for item in row]
     else:
         if any(isinstance(item, _ROWS) for item in level) and len(lengths) != ragged_rank:
             raise TypeError("RaggedTensor: lists and values must not stand on one level")
-        values = as_leaf(level)
+        values = _values_of(level, dtype)
     if ragged_rank is not None and len(lengths) != ragged_rank:
         raise InvalidArgumentError(
             f"RaggedTensor: ragged_rank must be from 1 to the depth of the lists, {len(lengths)}, got {ragged_rank}"
         )
     return lengths, values
+
+
+def _values_of(items: list[Any], dtype: np.dtype[Any] | None) -> Any:
+    if dtype is None or dtype.kind not in "fc" or float not in set(map(type, members_of(items))):
+        return as_leaf(items)
+    with np.errstate(over="ignore"):
+        made = as_leaf(items)  # float32, if no member has a dtype
+    return np.array(items, np.float64) if made.dtype == np.float32 else made
 
 
 def places_of(nested_splits: Sequence[Ints], inner: Sequence[int]) -> Ints:

@@ -149,8 +149,9 @@ class RaggedTensor(NDArrayOperatorsMixin):
 
         Source: `tf.ragged.constant`.
         """
-        lengths, values = rows_of_lists(rows, ragged_rank)
-        made: Any = values if dtype is None else _cast(values, as_dtype(dtype), within=True)
+        to = None if dtype is None else as_dtype(dtype)
+        lengths, values = rows_of_lists(rows, ragged_rank, to)
+        made: Any = values if to is None else _cast(values, to, within=True)
         for counts in reversed(lengths):
             made = RaggedTensor(made, splits_of(counts))
         return made  # type: ignore[no-any-return]

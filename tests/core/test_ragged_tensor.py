@@ -101,6 +101,15 @@ def test_values_of_lists_have_the_dtypes_of_leaves(rows: Any, dtype: Any) -> Non
     assert pa.array(ragged).to_pylist() == ragged.to_list()
 
 
+@pytest.mark.parametrize("number", [0.1, 16777217.0, 1e40])
+def test_floats_of_a_stated_dtype_are_never_float32(number: float) -> None:
+    """As in `tf.ragged.constant(rows, tf.float64)`."""
+    assert RaggedTensor.from_list([[number, 1], []], "float64").to_list() == [[number, 1.0], []]
+    assert RaggedTensor.from_list([np.ones(1), [number]], "float64").to_list() == [[1.0], [number]]
+    assert RaggedTensor.from_list([[[number]]], "complex128", 1).values.tolist() == [[number]]
+    assert RaggedTensor.from_list([[0.1]], "float32").to_list() == [[np.float32(0.1)]]
+
+
 def test_rows_of_arrays_keep_their_inner_shape() -> None:
     ragged = RaggedTensor.from_list([np.ones((2, 3)), np.zeros((0, 3)), np.full((1, 3), 7)])
     assert (ragged.shape, ragged.ragged_rank) == ((3, None, 3), 1)

@@ -37,6 +37,21 @@ def test_structure_and_dtype_must_agree(other: di.data.Dataset, message: str) ->
         RANGE(2).concatenate(other).element_spec  # asking is the act  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        (RANGE(2), RANGE(2).map(lambda x: x / 2)),
+        (RANGE(2).map(lambda x: x / 2), RANGE(2)),
+        (RANGE(2).filter(lambda x: x > 5).concatenate(RANGE(2).map(lambda x: x + 1)), RANGE(2).map(lambda x: (x, x))),
+    ],
+)
+def test_what_functions_make_is_compared_in_the_iteration(first: di.data.Dataset, second: di.data.Dataset) -> None:
+    elements = iter(first.concatenate(second))
+    assert [next(elements), next(elements)] == first.to_list()
+    with pytest.raises(TypeError, match="concatenate: all datasets must have the same"):
+        next(elements)
+
+
 def test_data_sets_as_components_must_agree() -> None:
     with pytest.raises(TypeError, match="concatenate: all datasets must have the same element type"):
         RANGE(2).window(2).concatenate(RANGE(2, output_type="int32").window(2)).element_spec  # noqa: B018

@@ -167,7 +167,7 @@ def test_equal_lengths_need_no_padding() -> None:
 def test_short_buckets_can_be_dropped() -> None:
     made = bucketed(lengths(1, 4, 1), [3], [2, 2], drop_remainder=True)
     assert [plain(x) for x in made] == [[[1], [1]]]
-    assert made.element_spec == di.TensorSpec([2, None], "int64")
+    assert made.element_spec == di.TensorSpec([None, None], "int64")  # as in TensorFlow
 
 
 def test_there_is_one_batch_size_for_each_bucket() -> None:
@@ -268,3 +268,12 @@ def test_the_spec_of_batches_without_padding_may_have_no_rank() -> None:
 def test_boundaries_fit_into_int64() -> None:
     with pytest.raises(InvalidArgumentError, match="bucket_by_sequence_length: bucket_boundaries must be at most"):
         RANGE(3).bucket_by_sequence_length(lambda x: x, [1 << 70], [1, 1])
+
+
+def test_full_batches_of_buckets_are_all_delivered_to_replicas() -> None:
+    """TensorFlow leaves their size open, so the step in which one replica alone has a batch is delivered."""
+    made = RANGE(7).bucket_by_sequence_length(lambda x: x, [3, 100], [2, 2, 2], drop_remainder=True)
+    assert made.element_spec == di.TensorSpec([None], "int64")
+    two = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    steps = two.distribute_datasets_from_function(lambda context: made)
+    assert [[part.tolist() for part in step.values] for step in steps] == [[[0, 1], [3, 4]], [[5, 6], []]]

@@ -9,7 +9,7 @@ import numpy as np
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within, dtype_name
+from distinput.values.leaves import STRING, as_dtype, as_eager_leaf, as_leaf, cast_within, dtype_name
 
 # ----------------------------------------------------------------------------
 # What users give to a variable becomes an array of the variable's dtype.
@@ -38,7 +38,8 @@ def as_initial(value: Any, dtype: np.dtype[Any] | None, what: str) -> Any:
     Raises:
       TypeError: the value cannot become an array of this dtype.
     """
-    leaf = as_leaf(_without_gradient(value))
+    with np.errstate(over="ignore"):  # floats that `dtype` may hold; they are taken from `value` below
+        leaf = (as_eager_leaf if dtype is None else as_leaf)(_without_gradient(value))
     array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     if dtype is None or dtype == array.dtype:
         return np.array(array)
