@@ -412,6 +412,7 @@ def test_a_worker_of_dask_that_cannot_spill_loses_nothing(tmp_path: Path) -> Non
         "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "0.0002",
         "DASK_DISTRIBUTED__WORKER__MEMORY__PAUSE": "False",
         "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+        "PYTHONDONTWRITEBYTECODE": "1",  # of which a part would be left in the installation
     }
     words = ("distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny")
     own = ("--memory-limit", "1GB", "--local-directory", str(tmp_path), "--host", "127.0.0.1", "--no-dashboard")
