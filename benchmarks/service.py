@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,8 @@ Both services run on this machine: a scheduler or dispatcher, two workers of one
 processes on its cores. tf.data's workers make whole batches, in any order. Ours call the functions below `on_workers`;
 elements come in the order without workers. `sleeping` has 16 workers, and a function that sleeps for 20 ms. `a killed
 worker` gets SIGKILL, one of two, in the middle of a pass; `pieces lost` is what that costs, in the time of a piece. The
-process that takes its place needs a second or two to start; until then the other one works alone.
+process that takes its place needs a second or two to start; until then the other one works alone. `2 processes, shared
+memory` is the least that JPEG images from other processes cost: the decoder alone, and a message for each 16 images.
 """
 SMALL, KILOBYTES_64, MEBIBYTE = 32, 16_384, 262_144
 MANY, SLEEP, LONG_SLEEP = 16, 0.02, 0.5
@@ -173,14 +174,71 @@ def _images(folder: Path, count: int) -> Case:
         served = dataset.on_workers(service())
         return delivering(lambda: served)
 
+    def bare() -> Work:
+        return _bare_images(folder / "images.npz", count)
+
     return Case(
         "JPEG images",
         {"image": count},
         [
             Contender("distinput on Dask", "ours", lambda: made(lambda: _cluster(2))),
             Contender("distinput, 2 threads", "limit", lambda: made(lambda: "threads:2"), reach=0.9),
+            *([Contender("2 processes, shared memory", "limit", bare)] if hasattr(os, "memfd_create") else []),
         ],
     )
+
+
+GROUP, SLOT = 16, 1 << 20
+
+
+def _bare_images(path: Path, count: int) -> Work:
+    """Two processes that decode into memory that this one has mapped; each has room for two groups of images."""
+    memory = os.memfd_create("images")
+    os.ftruncate(memory, 4 * GROUP * SLOT)
+    shared, groups = np.memmap(f"/proc/self/fd/{memory}", np.uint8), -(-count // GROUP)
+    decoders = []
+    for which in "01":
+        _started("decoder", f"/proc/{os.getpid()}/fd/{memory}", str(path), which, str(count))
+        decoders.append(_RUNNING[-1])
+
+    def asked(group: int) -> None:
+        line = decoders[group % 2].stdin
+        if group < groups and line is not None:
+            print(group, file=line, flush=True)
+
+    def images() -> Iterator[Any]:
+        for group in range(min(4, groups)):
+            asked(group)
+        for group in range(groups):
+            line = decoders[group % 2].stdout
+            assert line is not None
+            first, *sizes = map(int, line.readline().split())
+            for number, (height, width) in enumerate(zip(sizes[::2], sizes[1::2], strict=True)):
+                begin = (first + number) * SLOT
+                yield shared[begin : begin + height * width * 3].reshape(height, width, 3)
+            asked(group + 4)
+
+    return delivering(images)
+
+
+def _decode(memory: str, path: str, which: str, count: str) -> None:
+    import simplejpeg
+
+    shared = np.memmap(memory, np.uint8)
+    with np.load(path) as saved:
+        files = [saved[name].tobytes() for name in saved.files]
+    print("ready", flush=True)
+    for line in sys.stdin:
+        numbers = range(GROUP * int(line), min(int(count), GROUP * (int(line) + 1)))
+        first, sizes = GROUP * (2 * int(which) + int(line) // 2 % 2), []
+        for place, number in enumerate(numbers, first):
+            file = files[number % len(files)]
+            height, width, *_ = simplejpeg.decode_jpeg_header(file)
+            begin = place * SLOT
+            room = shared[begin : begin + height * width * 3].reshape(height, width, 3)
+            simplejpeg.decode_jpeg(file, "RGB", buffer=room)
+            sizes += [height, width]
+        print(first, *sizes, flush=True)
 
 
 # ---- tf.data's service
@@ -233,14 +291,16 @@ def end() -> None:
             """Its input is closed, and it is waited for."""
 
 
-def _run(kind: str, argument: str = "") -> None:
+def _run(kind: str, argument: str = "", *more: str) -> None:
+    if kind == "decoder":
+        return _decode(argument, *more)
     if kind == "distinput":
         from distinput.distribute.seats.local_cluster import LocalCluster
 
         with LocalCluster(0, 0, inputs=int(argument)) as cluster:
             cluster.wait()
             _tell(cluster.address)
-        return
+        return None
     import tensorflow as tf
 
     service = tf.data.experimental.service
