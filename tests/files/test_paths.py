@@ -102,7 +102,9 @@ def test_without_links_to_folders_above_it_is_pythons_glob(
     pattern = "/".join(parts) + end
     with contextlib.chdir(tmp_path):
         pattern = pattern if inside else os.path.join(tmp_path, pattern)
-        assert set(_globbed_here(pattern)) == set(glob(pattern, recursive=True, include_hidden=True))
+        found = glob(pattern, recursive=True, include_hidden=True)
+        # To Python 3.11, `x.txt/` matches `x.txt/**`, though `x.txt` is a file.
+        assert set(_globbed_here(pattern)) == {path for path in found if os.path.exists(path)}
 
 
 @pytest.fixture
