@@ -18,8 +18,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# One more than two cores: many tests wait for processes of theirs.
-JOBS ?= 3
+# Twice two cores: many tests wait for processes of theirs.
+JOBS ?= 4
 # Each process begins with a part of the tests in their order, and takes some of another's when it has none left.
 SPREAD := --dist worksteal
 PYTEST_ARGS ?=
