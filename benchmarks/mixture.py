@@ -61,7 +61,8 @@ def _case(folder: Path, width: int, scale: float) -> Case:
         from datasets import interleave_datasets, load_dataset
 
         sources = [load_dataset("parquet", data_files=file, split="train", streaming=True) for file in files]
-        mixture = interleave_datasets(sources, stopping_strategy="all_exhausted")  # of equal lengths, so none begins again
+        # Of equal lengths, so that none begins again.
+        mixture = interleave_datasets(sources, stopping_strategy="all_exhausted")
         return delivering(lambda: mixture.batch(BATCH), plain=_sums, checksum=in_any_order)
 
     return Case(
