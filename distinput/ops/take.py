@@ -110,8 +110,10 @@ class Skip(_ByCount):
     """
 
     def __post_init__(self) -> None:
-        check = in_int64 if self.input.cardinality == INFINITE else integer  # behind int64 there are no positions
-        check("skip", "count", self.count)
+        super().__post_init__()
+        # Behind int64 there are no positions. Of other counts nothing is asked: files would be opened for it.
+        if self.count >= 1 << 63 and self.input.cardinality == INFINITE:
+            in_int64(self.op, "count", self.count)
 
     @property
     def cardinality(self) -> int:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 91_828,
+    "lines of code": 91_829,
     "files that OneDeviceStrategy imports": 21,
     "lines of code that OneDeviceStrategy imports": 4701,
     "modules that a MirroredStrategy loads": 30,

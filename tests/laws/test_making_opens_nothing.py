@@ -95,6 +95,41 @@ def test_making_a_dataset_asks_for_nothing(make: Callable[[], Any], files: Count
     assert files.asked == []
 
 
+STEPS: dict[str, Callable[[Any], Any]] = {
+    "skip": lambda ds: ds.skip(1),
+    "take": lambda ds: ds.take(3),
+    "shard": lambda ds: ds.shard(2, 0),
+    "repeat": lambda ds: ds.repeat(3),
+    "enumerate": lambda ds: ds.enumerate(),
+    "window": lambda ds: ds.window(2, 1),
+    "batch": lambda ds: ds.batch(2, drop_remainder=True),
+    "ragged_batch": lambda ds: ds.ragged_batch(2),
+    "rebatch": lambda ds: ds.batch(2).rebatch(3),
+    "unbatch": lambda ds: ds.batch(2).unbatch(),
+    "cache": lambda ds: ds.cache(),
+    "prefetch": lambda ds: ds.prefetch(-1),
+    "shuffle": lambda ds: ds.shuffle(5, seed=1),
+    "concatenate": lambda ds: ds.concatenate(ds),
+    "map": lambda ds: ds.map(lambda row: row, num_parallel_calls=2),
+    "filter": lambda ds: ds.filter(lambda row: True),
+    "take_while": lambda ds: ds.take_while(lambda row: True),
+    "ignore_errors": lambda ds: ds.ignore_errors(),
+    "assert_cardinality": lambda ds: ds.apply(data.experimental.assert_cardinality(3)),
+    "split": lambda ds: ds.split(0.5, seed=1),
+    "as_text": lambda ds: ds.as_text(),
+}
+"""All but those that compare specs, or call their function, when they are made: `flat_map`, `interleave`, `scan`, mixtures."""
+
+
+@pytest.mark.parametrize("kind, name", [(data.ParquetDataset, "a.parquet"), (data.JsonLinesDataset, "a.jsonl")])
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_a_step_behind_it_asks_for_nothing(
+    step: Callable[[Any], Any], kind: Any, name: str, files: CountedFiles
+) -> None:
+    step(kind(f"{URL}{name}"))
+    assert files.asked == []
+
+
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_so_does_any_format(name: str, files: CountedFiles) -> None:
     options = {"record_bytes": 2} if name == "fixed_length" else {}
