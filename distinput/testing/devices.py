@@ -123,7 +123,7 @@ _VALUES: tuple[Any, ...] = (
 """Values of every kind and layout that elements consist of. Devices that cannot hold text keep it on the host."""
 
 _SECONDS = 20.0
-"""The longest time that a call waits for another one that should run at the same time."""
+"""The longest time that a call waits for another one that should run at the same time, and a check for threads that end."""
 
 _colour: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
@@ -303,7 +303,7 @@ def _nothing_left(make: Open, count: int) -> None:
 
 
 def _check_ended(before: set[threading.Thread], after: str) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + _SECONDS
     while left := [thread.name for thread in threading.enumerate() if thread not in before]:
         if time.monotonic() > deadline:
             raise AssertionError(f"after {after} there are still the threads {left}")

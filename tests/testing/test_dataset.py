@@ -24,7 +24,7 @@ from distinput.plan.node import UNKNOWN, Needs, Node
 from distinput.run.run import Run
 from distinput.testing import check_dataset, check_restart, check_rewrites, check_spec
 from distinput.testing.dataset import LAWS
-from distinput.testing.laws import check_positions
+from distinput.testing.laws import check_nothing_left, check_positions
 from distinput.testing.pipelines import OPS, Pipeline, pipelines
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
@@ -136,7 +136,7 @@ class OtherElementsElsewhere(Right):
 
 class LeavesAThread(Right):
     def stream(self, state: State, run: Run) -> Stream:
-        threading.Thread(target=threading.Event().wait, args=(30,), daemon=True).start()
+        threading.Thread(target=threading.Event().wait, daemon=True).start()  # as long as the process
         yield from super().stream(state, run)
 
 
@@ -242,7 +242,10 @@ def behind_a_range(op: type[Node]) -> Dataset:
         (LeavesAFile, "nothing left", "there are still"),
     ],
 )
-def test_an_op_that_is_wrong_is_caught_under_the_name_of_the_law(op: type[Node], law: str, says: str) -> None:
+def test_an_op_that_is_wrong_is_caught_under_the_name_of_the_law(
+    op: type[Node], law: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distinput.testing.dataset.check_nothing_left", partial(check_nothing_left, seconds=0.3))
     quick = {} if law == "another process" else {"leave_out": ["another process"]}
     with pytest.raises(AssertionError, match=rf"^{law}: .*{says}"):
         check_dataset(partial(behind_a_range, op), **quick)

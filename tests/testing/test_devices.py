@@ -147,7 +147,7 @@ class StepsInAnotherOrder(ThreadDevices):
 class LeavesAThread(ThreadDevices):
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        threading.Thread(target=threading.Event().wait, args=(8,), daemon=True, name="left").start()
+        threading.Thread(target=threading.Event().wait, daemon=True, name="left").start()
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ class LeavesAThread(Right):
     """A thread for each pass, which outlives it."""
 
     def __iter__(self) -> Iterator[Any]:
-        threading.Thread(target=time.sleep, args=(30,), daemon=True, name="left").start()
+        threading.Thread(target=threading.Event().wait, daemon=True, name="left").start()
         return super().__iter__()
 
 

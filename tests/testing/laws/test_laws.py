@@ -56,7 +56,7 @@ class Broken(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.how == "thread":
-            threading.Thread(target=run.cancelled.is_set() or threading.Event().wait, args=(8,), daemon=True).start()
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
         for index, (block, after) in enumerate(self.input.open(state["input"], run)):
             if self.how == "state" and index == 0:
                 yield block, state
