@@ -2,7 +2,7 @@
 """Turning elements into the parts of replicas: dealing one to each, cutting a batch, and the tail with too few rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
@@ -479,7 +479,7 @@ class StepPadding:
       UnimplementedError: `as_rows` makes dicts of some part; what fills them up would look like data.
     """
 
-    __slots__ = ("_rows", "_spec")
+    __slots__ = ("_decimals", "_dense_shapes", "_kept", "_leaves", "_rows", "_spec")
 
     def __init__(self, spec: Spec, rows: int) -> None:
         if makes_rows(spec.structure):
@@ -487,7 +487,11 @@ class StepPadding:
                 "tail='pad': a step cannot be filled up with dicts, which as_rows or nested='rows' makes; take tail='drop' or "
                 "'partial', or make rows of what a step holds"
             )
-        self._spec, self._rows = spec, rows
+        self._spec, self._rows, structure = spec, rows, spec.structure
+        self._kept = {place for first in structure.sparse for place in (first, first + 1)}  # rows without values
+        self._dense_shapes = {first + 2 for first in structure.sparse}
+        self._decimals = [mapping is as_decimals for mapping in _mappings_of(structure)]
+        self._leaves = spec.tensors("pad")
 
     @property
     def spec(self) -> Spec:
@@ -507,18 +511,20 @@ class StepPadding:
         """
         structure = self._spec.structure
         leaves = structure.flatten(step)
-        kept = {place for first in structure.sparse for place in (first, first + 1)}  # rows without values
-        shapes = {first + 2 for first in structure.sparse}
         padded = list(leaves)
-        decimals = [mapping is as_decimals for mapping in _mappings_of(structure)]
-        for place, (value, leaf) in enumerate(zip(leaves, self._spec.tensors("pad"), strict=True)):
-            if place not in kept:
-                parts = value.values if isinstance(value, PerReplica) else (value,)
-                decimal = decimals[place] or any(map(_has_decimals, parts))
-                pad = self._padded_shape if place in shapes else partial(self._padded, leaf=leaf, decimal=decimal)
-                made = [pad(part) for part in parts]
-                padded[place] = PerReplica(made) if isinstance(value, PerReplica) else made[0]
-        first, rows_of = (leaves[2], _rows_of_shape) if 2 in shapes else (leaves[0], len)
+        for place, (value, leaf) in enumerate(zip(leaves, self._leaves, strict=True)):
+            if place in self._kept:
+                continue
+            parts = value.values if isinstance(value, PerReplica) else (value,)
+            if place in self._dense_shapes:
+                made = [self._padded_shape(part) for part in parts]
+            elif all(len(part) == self._rows for part in parts):
+                continue
+            else:
+                decimal = self._decimals[place] or any(map(_has_decimals, parts))
+                made = [self._padded(part, leaf, decimal) for part in parts]
+            padded[place] = PerReplica(made) if isinstance(value, PerReplica) else made[0]
+        first, rows_of = (leaves[2], _rows_of_shape) if 2 in self._dense_shapes else (leaves[0], len)
         mask: Any
         if isinstance(first, PerReplica):
             mask = PerReplica([_mask(rows_of(part), self._rows) for part in first.values])

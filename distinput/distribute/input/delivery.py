@@ -32,7 +32,7 @@ _SHARE_OF_ONE = 0.25
 """How much one step counts in the moving average of what steps take."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _After:
     """The position after a step.
 
@@ -54,7 +54,7 @@ class _After:
         return cls(places, steps.seen)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Made:
     """A step that waits to be delivered.
 
