@@ -340,11 +340,14 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
     wholes = [p.elements, *[variant_model(p.elements, word) for word in a["others"]]]
     schedule = _schedule(a)
 
-    def weights_at(step: int) -> list[float]:
-        return schedule[max(first for first in schedule if first <= step)]
+    def weights_at(step: int, going: list[int]) -> list[float]:
+        """Those of the step; the next ones if none of these datasets has a weight then."""
+        now = max(first for first in schedule if first <= step)
+        pieces = [schedule[first] for first in sorted(schedule) if first >= now]
+        return next((weights for weights in pieces if any(weights[i] for i in going)), pieces[0])
 
     everyone = [i for i in range(len(wholes)) if any(weights[i] for weights in schedule.values())]
-    if not any(weights_at(0)):
+    if not any(schedule[0]):
         return []
     if len(everyone) == 1 and len(schedule) == 1:
         return list(wholes[everyone[0]])
@@ -355,12 +358,12 @@ def _model(p: Pipeline, a: OpArguments) -> list[Any]:
     while True:
         step = len(elements)
         going = [i for i in range(len(wholes)) if i not in over]
-        if not any(weights_at(step)[i] for i in going):
+        if not any(weights_at(step, going)[i] for i in going):
             return elements
-        later = [weights_at(step), *[weights for begin, weights in schedule.items() if begin > step]]
+        later = [weights_at(step, going), *[weights for begin, weights in schedule.items() if begin > step]]
         if a["on_end"] == "repeat" and not any(weights[i] for weights in later for i in going if i not in all_done):
             return elements
-        turn = _turn(going, counts, [weights_at(n) for n in range(first, step + _FAR)], step - first)
+        turn = _turn(going, counts, [weights_at(n, going) for n in range(first, step + _FAR)], step - first)
         if remaining[turn]:
             elements.append(remaining[turn].pop(0))
             counts[turn] += 1
