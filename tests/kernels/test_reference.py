@@ -205,6 +205,8 @@ def broken(draw: Draw, contents: st.SearchStrategy[bytes]) -> bytes:
         return bytes(changed)
     if damage == 3:
         return content + b"\x80" * draw(st.integers(0, 12)) + b"\x01"
+    if damage in (4, 5, 6):
+        return content + b"\x0a\x7f"  # a field that ends behind them
     return content
 
 
