@@ -127,6 +127,7 @@ _USERS_OF_FILES = {
     (_LOADER, "read"),
     (_LOADER, "write"),
     (_LOADER, "claimed"),
+    (_COMPILER, "linked"),
     ("importlib._bootstrap_external", "get_data"),
     ("importlib._bootstrap_external", "set_data"),
 }
