@@ -200,7 +200,7 @@ def test_the_name_of_a_processor_is_the_same_on_all_of_its_cores(tmp_path: Path)
     shown = "from distinput.kernels import object_code; print(object_code._processor())"
     code = "import os, sys; os.sched_setaffinity(0, [int(os.environ['CORE'])])\n"
     code += f"os.execv(sys.executable, ['python', '-c', {shown!r}])"
-    assert len({python(code, tmp_path, CORE=str(core)) for core in os.sched_getaffinity(0)}) == 1
+    assert len({python(code, tmp_path, CORE=str(core)) for core in sorted(os.sched_getaffinity(0))[:4]}) == 1
 
 
 def test_llvm_tells_the_processor_where_the_c_library_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
