@@ -116,9 +116,10 @@ def test_a_kernel_in_the_cache_is_loaded_at_its_first_call_without_numba(warm: P
 
 JOB = """
 import distinput as di
-with di.io.TFRecordWriter("records") as writer:
-    for number in range(3000):
-        writer.write(bytes([number % 251]) * (number % 97))
+if not os.path.exists("records"):
+    with di.io.TFRecordWriter("records") as writer:
+        for number in range(3000):
+            writer.write(bytes([number % 251]) * (number % 97))
 batches = di.data.TFRecordDataset("records").shuffle(50, seed=7).batch(8)
 print(hash(tuple(record for batch in batches.as_numpy_iterator() for record in batch)))
 print(len([each for each in kernel.KERNELS.values() if each.is_compiled]))
@@ -166,12 +167,12 @@ def test_a_library_that_cannot_be_made_or_loaded_is_object_code(monkeypatch: pyt
     def refuse(code: bytes) -> None:
         raise OSError("cannot enable executable memory")
 
-    build = compiler.build(source, Kernel(source, source, None).signature, ())
-    assert build[16] == 3  # a shared library
+    kernel = Kernel(source, source, None)
+    assert compiler.build(kernel.source, kernel.signature, ())[16] == 3  # a shared library
     monkeypatch.setattr(compiler, "entry", refuse)
-    build = compiler.build(source, Kernel(source, source, None).signature, ())
-    assert build[16] == 1
-    assert object_code.load("source", ["Bytes"], build)(np.zeros(3, np.uint8)) == 12
+    code = compiler.build(kernel.source, kernel.signature, ())
+    assert code[16] == 1
+    assert object_code.load("source", ["Bytes"], code)(np.zeros(3, np.uint8)) == 12
 
 
 @needs_linker
@@ -204,7 +205,7 @@ def test_the_name_of_a_processor_is_the_same_on_all_of_its_cores(tmp_path: Path)
 
 
 def test_llvm_tells_the_processor_where_the_c_library_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    import llvmlite.binding as llvm
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
     monkeypatch.setattr(object_code, "ctypes", SimpleNamespace(pythonapi=None))
     assert object_code._processor()[:2] == (llvm.get_process_triple(), llvm.get_host_cpu_name())
@@ -324,18 +325,19 @@ def test_a_program_may_end_while_a_kernel_is_read(warm: Path, warnings: str) -> 
 
 
 RUN_THE_LINKER_SLOWLY = """if True:
-    import subprocess, threading, time
+    import atexit, subprocess, threading, time
     from distinput.kernels.checksums import crc32c
 
-    run, running = subprocess.run, threading.Event()
+    run, running, ended = subprocess.run, threading.Event(), []
 
     def slow(*given, **named):
         running.set()
         for _ in range(300):
             time.sleep(0.001)
-        return run(*given, **named)
+        ended.append(run(*given, **named).returncode)
 
     subprocess.run = slow
+    atexit.register(lambda: print(ended))
     crc32c._enqueue()
     assert running.wait(60)
 """
@@ -345,7 +347,7 @@ RUN_THE_LINKER_SLOWLY = """if True:
 @pytest.mark.fresh_process
 def test_a_program_that_ends_waits_for_the_linker(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
-    python(RUN_THE_LINKER_SLOWLY, tmp_path / "cache", TMPDIR=str(tmp_path / "temporary"))
+    assert python(RUN_THE_LINKER_SLOWLY, tmp_path / "cache", TMPDIR=str(tmp_path / "temporary")) == "[0]\n"
     assert not list((tmp_path / "temporary").iterdir())
 
 
