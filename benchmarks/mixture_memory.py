@@ -71,7 +71,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
 def _case(folder: Path, kind: str, scale: float) -> Case:
     files = [str(folder / f"{number}.{kind}") for number in range(FILES)]
-    # Of a mixture, 50 MB are the library that loads compiled kernels, which one file does not need.
+    # Without a linker, 50 MB of a mixture are the library that loads compiled kernels, which one file does not need.
     most = {TIMES: 2.5, THREADS: 16.0}
     ours = Contender("distinput", "ours", lambda: _fresh("distinput", kind, files), most=most)
     peer = Contender("Grain", "peer", lambda: _fresh("grain", kind, files), ("grain", "array_record"))

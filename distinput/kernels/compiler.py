@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All use of numba: compile a kernel to object code, and replace the functions of `machine` by instructions.
+"""All use of numba: compile a kernel to machine code, and replace the functions of `machine` by instructions.
 
 Imported only by `kernel`, when a kernel must be compiled.
 """
@@ -7,11 +7,16 @@ Imported only by `kernel`, when a kernel must be compiled.
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -23,7 +28,8 @@ from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import populate_array
 
 from distinput.kernels import machine
-from distinput.kernels.object_code import ENTRY
+from distinput.kernels.cache import may_hold
+from distinput.kernels.object_code import ENTRY, entry
 
 if sys.byteorder != "little":
     raise ImportError("the kernels need a little-endian machine; the references are used instead")
@@ -39,7 +45,7 @@ _known: set[FunctionType] = set()
 
 
 def build(source: FunctionType, signature: str, inlined: Collection[FunctionType]) -> bytes:
-    """The object code of a function of Python that calls the compiled one: `distinput.kernels.object_code` loads it.
+    """The code of a function of Python that calls the compiled one: `distinput.kernels.object_code` loads it.
 
     Args:
       source: the function to compile.
@@ -59,9 +65,33 @@ def build(source: FunctionType, signature: str, inlined: Collection[FunctionType
         if compiled.library.has_dynamic_globals or compiled.lifted:
             raise TypeError(f"kernel {source.__name__}: it contains addresses of this process, so it cannot be kept")
         with global_compiler_lock:
-            return _object_code(compiled)
+            code = _object_code(compiled)
     finally:
         _Warnings.ours.building = False
+    return linked(code)
+
+
+# Own functions are called, whatever names the process has besides; and the code holds addresses, which the system fills in.
+_LINKING = ("-shared", "-Bsymbolic", "-s", "-z", "noexecstack", "-z", "notext")
+
+
+def linked(code: bytes) -> bytes:
+    """A shared library of object code; the object code where there is no linker, or none whose libraries can be loaded."""
+    linker = shutil.which("ld")
+    if linker is None or not hasattr(os, "memfd_create"):
+        return code
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            if not may_hold(folder):
+                return code
+            made, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+            made.write_bytes(code)
+            subprocess.run([linker, *_LINKING, "-o", library, made], check=True, capture_output=True, timeout=60)
+            content = library.read_bytes()
+        entry(content)
+    except (OSError, subprocess.SubprocessError):
+        return code
+    return content
 
 
 def _compile(dispatcher: Any, signature: str) -> None:

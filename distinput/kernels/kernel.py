@@ -124,11 +124,9 @@ if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
 
 _COMPILER, _LOADER = "distinput.kernels.compiler", "distinput.kernels.object_code"
 _USERS_OF_FILES = {
-    (_LOADER, "read"),
-    (_LOADER, "write"),
-    (_LOADER, "claimed"),
-    ("importlib._bootstrap_external", "get_data"),
-    ("importlib._bootstrap_external", "set_data"),
+    _COMPILER: {"linked"},
+    _LOADER: {"read", "write", "claimed"},
+    "importlib._bootstrap_external": {"get_data", "set_data"},
 }
 
 
@@ -161,7 +159,7 @@ def may_be_interrupted(frame: FrameType | None) -> bool:
     """True if a thread at this frame is neither inside LLVM nor using a file."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
-        if name.startswith("llvmlite.binding") or (name, frame.f_code.co_name) in _USERS_OF_FILES:
+        if name.startswith("llvmlite.binding") or frame.f_code.co_name in _USERS_OF_FILES.get(name, ()):
             return False
         frame = frame.f_back
     return True

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that are compiled: their object code in files, and loaded as functions, without numba.
+"""Kernels that are compiled: kept in files, and loaded as functions, without numba.
 
-Imported when the first kernel is loaded: it takes the part of llvmlite that links object code into a process.
+What is kept is a shared library, which the system loads; or object code, where the machine that compiled it had no linker. That
+is linked into each process by llvmlite, which takes 50 MB of memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ctypes
 import functools
 import hashlib
 import importlib.util
+import itertools
 import os
 import pickle
 import sys
@@ -18,12 +20,15 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
-
-import llvmlite  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
-import llvmlite.binding as llvm  # type: ignore[import-untyped]
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from distinput.kernels.cache import CacheSlot, is_own_file, may_hold
+from distinput.names.lazy import later
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
+else:
+    llvm = later("llvmlite.binding")  # shared libraries are loaded without it
 
 try:
     import fcntl
@@ -31,7 +36,7 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 ENTRY = "distinput_kernel"
-"""The name of the function in object code that Python calls."""
+"""The name of the function in the code of a kernel that Python calls."""
 
 _LEFT_BEHIND_SECONDS = 3600
 """Writing takes far less than this, so an older temporary file was abandoned."""
@@ -43,7 +48,7 @@ _LEFT_BEHIND_SECONDS = 3600
 
 
 def read(slot: CacheSlot, signature: str) -> bytes | None:
-    """The object code of a kernel from the first folder that has an intact copy; None if there is none.
+    """The code of a kernel from the first folder that has an intact copy; None if there is none.
 
     Args:
       slot: its location in the cache.
@@ -62,7 +67,7 @@ def read(slot: CacheSlot, signature: str) -> bytes | None:
 
 
 def write(slot: CacheSlot, signature: str, code: bytes) -> None:
-    """Keep object code in the first folder that can be written to; without one nothing happens."""
+    """Keep the code of a kernel in the first folder that can be written to; without one nothing happens."""
     name, folders = slot
     file = _file(name, signature)
     for folder in map(Path, folders):
@@ -140,14 +145,33 @@ def _matters(variable: str) -> bool:
 
 
 @functools.cache
-def _compiled_by_and_for() -> tuple[str, ...]:
-    """The versions of what compiles, and the processor that it compiles for. numba is not imported to know its version."""
-    version = ""
-    with contextlib.suppress(OSError, ValueError):  # found by the compiler, if at all
-        found = importlib.util.find_spec("numba")
-        version = Path(found.origin).with_name("_version.py").read_text() if found and found.origin else ""
-    features = llvm.get_host_cpu_features().flatten()
-    return version, llvmlite.__version__, sys.version, llvm.get_process_triple(), llvm.get_host_cpu_name(), features
+def _compiled_by_and_for() -> tuple[object, ...]:
+    """The versions of what compiles, and the processor that it compiles for. Neither is imported to know its version."""
+    return _version("numba"), _version("llvmlite"), sys.version, sys.maxsize, *_processor()
+
+
+def _version(package: str) -> str:
+    """The text of its version; empty if it cannot be found, which the compiler will tell of."""
+    with contextlib.suppress(OSError, ValueError):
+        found = importlib.util.find_spec(package)
+        return Path(found.origin).with_name("_version.py").read_text() if found and found.origin else ""
+    return ""
+
+
+_CORE = {(0, 1), (5, 2)}
+"""The words that tell the core that asks, and how many there are."""
+
+
+def _processor() -> tuple[object, ...]:
+    """What the processor can do: all that it says itself, which is what LLVM asks it, or else in the words of LLVM.
+
+    glibc since 2.33 has the answers of the instruction CPUID, in groups of eight words. Behind the last group there are zeros.
+    """
+    group = getattr(ctypes.pythonapi, "__x86_get_cpuid_feature_leaf", None)
+    if group is None:
+        return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    group.restype = ctypes.POINTER(ctypes.c_uint32 * 8)
+    return tuple(word for i in range(16) for j, word in enumerate(group(i).contents) if (i, j) not in _CORE)
 
 
 # ----------------------------------------------------------------------------
@@ -171,20 +195,16 @@ _loaded: list[object] = []  # what the functions are made of, which must outlive
 
 
 def load(name: str, types: list[str], code: bytes) -> Callable[..., Any]:
-    """The function of Python in object code of `distinput.kernels.compiler`.
+    """The function of Python in code of `distinput.kernels.compiler`, linked or not.
 
     Args:
       name: of the kernel, for errors.
       types: of its arguments, for errors.
       code: made for this machine; it is executed, so it must come from a folder that is the user's own.
     """
-    _prepare()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address = engine.get_function_address(ENTRY)
+    address, holder = entry(code)
     if not address:
-        raise ValueError(f"kernel {name}: its object code has no function {ENTRY}")
+        raise ValueError(f"kernel {name}: its code has no function {ENTRY}")
 
     def complain(wrong: bytes | int) -> NoReturn:
         if isinstance(wrong, bytes):  # a constant of the code that raised it
@@ -200,9 +220,33 @@ def load(name: str, types: list[str], code: bytes) -> Callable[..., Any]:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     function: Callable[..., Any] = make(ctypes.addressof(method), complain, None)
-    engine.detach()  # threads may be in it when the interpreter ends
-    _loaded.append((engine, method))
+    _loaded.append((holder, method))
     return function
+
+
+def entry(code: bytes) -> tuple[int | None, object]:
+    """The address of the function that Python calls, in this process, and what must outlive it."""
+    if code[:4] == b"\x7fELF" and code[16] == 3:  # a shared library, not object code
+        library = _library(code)
+        return ctypes.cast(library[ENTRY], ctypes.c_void_p).value, library
+    _prepare()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    address = engine.get_function_address(ENTRY)
+    engine.detach()  # threads may be in it when the interpreter ends
+    return address, engine
+
+
+_paths = itertools.count(1)
+
+
+def _library(code: bytes) -> ctypes.CDLL:
+    """A shared library loaded from memory: from the bytes whose checksum was compared, whatever becomes of their file."""
+    with os.fdopen(os.memfd_create("distinput_kernel"), "wb", buffering=0) as file:
+        file.write(code)
+        # The system takes a path that it has seen for what it loaded from there, and numbers of files come again.
+        return ctypes.CDLL(f"/proc/self/fd/{'./' * next(_paths)}{file.fileno()}")
 
 
 _USED = (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,13 @@ CRC = (
 LOAD = "from distinput.kernels import kernel; kernel._spent = kernel.WORTH_LOADING\n"
 COMPILE = "from distinput.kernels import kernel; kernel._spent = kernel.WORTH_COMPILING\n"
 CRC_IS_RIGHT = CRC + "assert crc32c(data) == 0xE3069283\n"
+
+
+OF_COMPILERS = "import sys; print({'numba', 'llvmlite'} & set(sys.modules))\n"
+TELLS_THE_PROCESSOR = hasattr(ctypes.pythonapi, "__x86_get_cpuid_feature_leaf")
+needs_linker = pytest.mark.skipif(
+    not TELLS_THE_PROCESSOR or shutil.which("ld") is None, reason="needs glibc 2.33 on x86, and ld"
+)
 
 
 def python(code: str, folder: Path | str, **environment: str) -> str:
@@ -103,6 +112,103 @@ def test_nothing_is_loaded_for_little_work(warm: Path) -> None:
 def test_a_kernel_in_the_cache_is_loaded_at_its_first_call_without_numba(warm: Path) -> None:
     told = "import sys, threading; print(crc32c.is_compiled, 'numba' in sys.modules, len(threading.enumerate()))"
     assert python(LOAD + CRC_IS_RIGHT + told, warm).split() == ["True", "False", "1"]
+
+
+JOB = """
+import distinput as di
+if not os.path.exists("records"):
+    with di.io.TFRecordWriter("records") as writer:
+        for number in range(3000):
+            writer.write(bytes([number % 251]) * (number % 97))
+batches = di.data.TFRecordDataset("records").shuffle(50, seed=7).batch(8)
+print(hash(tuple(record for batch in batches.as_numpy_iterator() for record in batch)))
+print(len([each for each in kernel.KERNELS.values() if each.is_compiled]))
+"""
+
+
+@needs_linker
+@pytest.mark.fresh_process
+def test_a_job_whose_kernels_are_linked_needs_no_compiler(tmp_path: Path) -> None:
+    job = f"import os; os.chdir({str(tmp_path)!r}); from distinput.kernels import kernel\n{JOB}{OF_COMPILERS}"
+    right, none, _ = python(job, tmp_path, PYTHONHASHSEED="0", DISTINPUT_KERNELS="reference").split()
+    python(job, tmp_path, PYTHONHASHSEED="0", DISTINPUT_KERNELS="compiled")
+    ours, count, compilers = python(job, tmp_path, PYTHONHASHSEED="0", DISTINPUT_KERNELS="compiled").split()
+    assert (ours, none, compilers) == (right, "0", "set()")
+    assert int(count) > 1  # several libraries in one process
+
+
+@pytest.mark.fresh_process
+def test_without_a_linker_object_code_is_kept_and_loaded(tmp_path: Path) -> None:
+    python(CRC + "crc32c.compiled(90)", tmp_path, PATH="")
+    told = (
+        LOAD + CRC_IS_RIGHT + "import sys; print(crc32c.is_compiled, 'numba' in sys.modules, 'llvmlite' in sys.modules)"
+    )
+    for path in ("", os.environ["PATH"]):
+        assert python(told, tmp_path, PATH=path).split() == ["True", "False", "True"]
+
+
+@needs_linker
+@pytest.mark.fresh_process
+def test_a_linked_kernel_needs_no_linker_any_more(warm: Path) -> None:
+    assert python(LOAD + CRC_IS_RIGHT + "print(crc32c.is_compiled)\n" + OF_COMPILERS, warm, PATH="").split() == [
+        "True", "set()"
+    ]  # fmt: skip
+
+
+@needs_linker
+def test_a_library_that_cannot_be_made_or_loaded_is_object_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distinput.kernels import compiler
+
+    assert compiler.linked(b"no code") == b"no code"
+
+    def source(data: Bytes) -> int:
+        return data.size + 9
+
+    def refuse(code: bytes) -> None:
+        raise OSError("cannot enable executable memory")
+
+    kernel = Kernel(source, source, None)
+    assert compiler.build(kernel.source, kernel.signature, ())[16] == 3  # a shared library
+    monkeypatch.setattr(compiler, "entry", refuse)
+    code = compiler.build(kernel.source, kernel.signature, ())
+    assert code[16] == 1
+    assert object_code.load("source", ["Bytes"], code)(np.zeros(3, np.uint8)) == 12
+
+
+@needs_linker
+@pytest.mark.fresh_process
+def test_a_damaged_library_is_not_loaded(warm: Path) -> None:
+    (file,) = warm.rglob("*.nbc")
+    whole = file.read_bytes()
+    code = "import sys; sys.addaudithook(lambda event, args: event == 'ctypes.dlopen' and print(str(args[0])[:14]))\n"
+    code += LOAD + CRC_IS_RIGHT + "print(crc32c.is_compiled)"
+    assert python(code, warm).split()[-2:] == ["/proc/self/fd/", "True"]
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    shown = python(code, warm).split()
+    assert shown[-1] == "False"
+    assert "/proc/self/fd/" not in shown
+
+
+@pytest.mark.fresh_process
+def test_code_for_another_processor_is_not_loaded(warm: Path) -> None:
+    code = LOAD + "from distinput.kernels import object_code; object_code._processor = lambda: ('another', )\n"
+    assert python(code + CRC_IS_RIGHT + "print(crc32c.is_compiled)", warm).split() == ["False"]
+
+
+@pytest.mark.skipif(not TELLS_THE_PROCESSOR, reason="needs glibc 2.33 on x86")
+@pytest.mark.fresh_process
+def test_the_name_of_a_processor_is_the_same_on_all_of_its_cores(tmp_path: Path) -> None:
+    shown = "from distinput.kernels import object_code; print(object_code._processor())"
+    code = "import os, sys; os.sched_setaffinity(0, [int(os.environ['CORE'])])\n"
+    code += f"os.execv(sys.executable, ['python', '-c', {shown!r}])"
+    assert len({python(code, tmp_path, CORE=str(core)) for core in sorted(os.sched_getaffinity(0))[:4]}) == 1
+
+
+def test_llvm_tells_the_processor_where_the_c_library_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+
+    monkeypatch.setattr(object_code, "ctypes", SimpleNamespace(pythonapi=None))
+    assert object_code._processor()[:2] == (llvm.get_process_triple(), llvm.get_host_cpu_name())
 
 
 def test_a_kernel_in_the_cache_is_loaded_for_a_first_call_with_much(warm: Path) -> None:
@@ -216,6 +322,33 @@ READ_SLOWLY = """if True:
 @pytest.mark.parametrize("warnings", ["error", "default"])
 def test_a_program_may_end_while_a_kernel_is_read(warm: Path, warnings: str) -> None:
     python(READ_SLOWLY, warm, PYTHONWARNINGS=warnings)
+
+
+RUN_THE_LINKER_SLOWLY = """if True:
+    import atexit, subprocess, threading, time
+    from distinput.kernels.checksums import crc32c
+
+    run, running, ended = subprocess.run, threading.Event(), []
+
+    def slow(*given, **named):
+        running.set()
+        for _ in range(300):
+            time.sleep(0.001)
+        ended.append(run(*given, **named).returncode)
+
+    subprocess.run = slow
+    atexit.register(lambda: print(ended))
+    crc32c._enqueue()
+    assert running.wait(60)
+"""
+
+
+@needs_linker
+@pytest.mark.fresh_process
+def test_a_program_that_ends_waits_for_the_linker(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    assert python(RUN_THE_LINKER_SLOWLY, tmp_path / "cache", TMPDIR=str(tmp_path / "temporary")) == "[0]\n"
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 LINK_SLOWLY = """if True:

@@ -11,6 +11,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ class Watch:
             return
         outside = bool(args) and isinstance(args[0], str | bytes) and not os.fsdecode(args[0]).startswith(self._folder)
         if args and "__pycache__" in str(args[0]):  # numba's cache of kernels
+            return
+        if threading.current_thread().name == "distinput-kernels":  # which compiles, and runs a linker
             return
         if event == "pickle.find_class" and str(args[0]).split(".")[0] in _TRUSTED:
             return
