@@ -45,6 +45,7 @@ from distinput.formats.parquet_file import (
 )
 from distinput.formats.parquet_pages import pages_of, taken_rows
 from distinput.formats.tables import (
+    BRINGS_TOGETHER,
     Conforming,
     ConformingTable,
     TableFormat,
@@ -195,6 +196,7 @@ class Parquet(TableFormat):
     """
 
     has_columns = in_portions = lists_fragments = True
+    brings_together = BRINGS_TOGETHER
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq", ".parq")
     marks: ClassVar[tuple[bytes, ...]] = (b"PAR1", b"PARE")
     name: ClassVar[str] = "parquet"
