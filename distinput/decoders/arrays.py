@@ -21,6 +21,9 @@ from distinput.errors import DataLossError, InvalidArgumentError
 # ----------------------------------------------------------------------------
 
 
+ARRAY_MARK = b"\x93NUMPY"
+"""What the file of an array begins with."""
+
 _HEADER_BYTES = 20_000
 """The most bytes of a header: it is a Python literal, and parsing a long one may take all memory."""
 
@@ -98,7 +101,7 @@ def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
       size: of the file; None: all of `data`.
 
     Raises:
-      MalformedArray: it is none, or shorter than it says.
+      MalformedArray: it is none, or shorter than it says, or another one is behind it.
 
     >>> file = io.BytesIO()
     >>> np.save(file, np.arange(3))
@@ -111,6 +114,9 @@ def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
         raise ObjectsError("it holds objects, which only pickle reads")
     if count * dtype.itemsize > there:
         raise MalformedArray(f"an array {dtype}{list(shape)} does not fit into {there} bytes")
+    end = start + count * dtype.itemsize
+    if bytes(data[end : start + there][: len(ARRAY_MARK)]) == ARRAY_MARK:
+        raise MalformedArray(f"another array begins at byte {end}, behind the first one; give each a file of its own")
     flat = np.frombuffer(data, dtype, count, start) if count and dtype.itemsize else np.empty(count, dtype)
     return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
 

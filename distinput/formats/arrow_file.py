@@ -34,7 +34,8 @@ ipc = library("pyarrow.ipc")
 
 
 MAGIC = b"ARROW1"
-_CONTINUED = 0xFFFFFFFF
+_CONTINUED, _MARK = 0xFFFFFFFF, b"\xff" * 4
+_BEHIND_BYTES = 1 << 16  # looked at behind the end of a stream
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _NODE = np.dtype([("rows", "<i8"), ("nulls", "<i8")])
 _BLOCK = np.dtype([("offset", "<i8"), ("head", "<i4"), ("", "<i4"), ("body", "<i8")])
@@ -145,6 +146,8 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
         while True:
             message, head = _message(view[offset:])
             if not head:
+                offset += 8 if view[offset : offset + 4] == _MARK else 4
+                _check_behind(path, offset, bytes(view[offset : offset + _BEHIND_BYTES]))
                 break
             if message.kind not in ((_DICTIONARY, _BATCH) if offset else (_SCHEMA,)):
                 raise _damage(path, f"there is no message of kind {message.kind} at byte {offset}")
@@ -177,6 +180,16 @@ def _check_message(data: Bytes) -> None:
         raise MalformedMessageError(str(error)) from error
 
 
+def _check_behind(path: str, at: int, rest: bytes) -> None:
+    """Reject what stands behind the end of a stream, which no reader would ever see, by its first bytes; zeros may."""
+    if rest.strip(b"\0"):
+        raise _damage(
+            path,
+            f"there is more behind the end of the stream at byte {at}; if streams were put together, each has to be a file of "
+            "its own, or their batches written as one stream",
+        )
+
+
 def check_end_of_stream(path: str) -> None:
     """Reject a stream that does not end with the end marker.
 
@@ -184,7 +197,7 @@ def check_end_of_stream(path: str) -> None:
       DataLossError: it was cut short.
     """
     size = size_of(path)
-    mark = b"\xff" * 4 if read_range(path, 0, 4) == b"\xff" * 4 else b""
+    mark = _MARK if read_range(path, 0, 4) == _MARK else b""
     if size and not read_range(path, max(0, size - 8), size).endswith(mark + bytes(4)):
         raise _damage(path, f"the stream ends at byte {size}, but not as it should; it was cut short")
 
@@ -338,7 +351,7 @@ class ArrowFile:
         else:
             check_end_of_stream(path)
         with (
-            self._opened(None) as reader,
+            self._opened(None) as (reader, _),
             reading_batch(path, self._schema_part),
         ):  # pyarrow decodes names on first access
             self.schema = reader.schema
@@ -374,14 +387,14 @@ class ArrowFile:
 
     @contextmanager
     def _opened(self, fields: list[int] | None) -> Iterator[Any]:
-        """A pyarrow reader of the fields with these numbers; None: all."""
+        """A pyarrow reader of the fields with these numbers, and what it reads; None: all."""
         whole = self.whole
         source = open_ranges(self.path, in_order=not self.listed) if whole is None else pa.py_buffer(whole)
         options = ipc.IpcReadOptions(included_fields=fields)
         try:
             with reading_batch(self.path, self._schema_part):
                 reader = (ipc.open_file if self.listed else ipc.open_stream)(source, options=options)
-            yield reader
+            yield reader, source
         finally:
             if self.whole is None:
                 source.close()
@@ -403,7 +416,7 @@ class ArrowFile:
         first = 0 if self.batches is None else int(np.searchsorted(self.batches.ends, row, "right")) - 1
         if self.listed:
             assert self.batches is not None
-            with self._opened(self._fields) as reader:
+            with self._opened(self._fields) as (reader, _):
                 for number in range(first, len(self.batches)):
                     yield number, self._listed(reader, number)
             return
@@ -414,13 +427,15 @@ class ArrowFile:
                 yield number, self.batch(number)
             return
         number = 0
-        with self._opened(self._fields) as reader:
+        with self._opened(self._fields) as (reader, source):
             while True:
                 self.check_unchanged()
                 with reading_batch(self.path, f"record batch {number}"):
                     try:
                         batch = reader.read_next_batch()
                     except StopIteration:
+                        if self.whole is None:
+                            _check_behind(self.path, source.tell(), source.read(_BEHIND_BYTES))
                         break
                 yield number, self._checked(number, batch)
                 number += 1
@@ -438,7 +453,7 @@ class ArrowFile:
         """Check record batches that claim to have no rows; no reader would ever notice that they do have some."""
         assert self.batches is not None
         if self.listed and numbers:
-            with self._opened(self._fields) as reader:
+            with self._opened(self._fields) as (reader, _):
                 for number in numbers:
                     self._listed(reader, number)
         elif not self.listed and (
@@ -460,7 +475,7 @@ class ArrowFile:
     def batch(self, number: int) -> Any:
         """One record batch."""
         if self.listed:
-            with self._opened(self._fields) as reader:
+            with self._opened(self._fields) as (reader, _):
                 return self._listed(reader, number)
         assert self.batches is not None
         assert self.whole is not None

@@ -23,6 +23,7 @@ from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
 from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached, cut_rows
 from distinput.formats.tables import (
+    BRINGS_TOGETHER,
     Conforming,
     ConformingTable,
     LruCache,
@@ -82,6 +83,7 @@ class ArrowIpc(TableFormat):
     """
 
     has_columns = maps = lists_fragments = one_version = True
+    brings_together = BRINGS_TOGETHER
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".arrows", ".feather", ".ipc")
     marks: ClassVar[tuple[bytes, ...]] = (b"ARROW1", b"\xff\xff\xff\xff")
     name: ClassVar[str] = "arrow"

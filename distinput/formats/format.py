@@ -192,6 +192,8 @@ class Format(ABC):
     """What files of this format begin with."""
     states_cardinality: ClassVar[bool] = False
     """True if a dataset of these files reports its cardinality, which TensorFlow's readers never do."""
+    brings_together: ClassVar[str] = ""
+    """How users bring files that differ to one schema, if the format can."""
 
     @classmethod
     def of_options(cls, **options: Any) -> "Format":
@@ -223,8 +225,8 @@ class Format(ABC):
         found = self.spec(path) if self.spec_from_file else spec
         if found != spec:
             raise InvalidArgumentError(
-                f"{path}: its records are {found.nest}, but those of the first file are {spec.nest}; make "
-                "a dataset of each kind of file, map them to one form, then concatenate them"
+                f"{path}: its records are {found.nest}, but those of the first file are {spec.nest}; "
+                f"{self.brings_together}make a dataset of each kind of file, map them to one form, then concatenate them"
             )
 
     def held(self, paths: Iterable[str]) -> "Format":

@@ -14,7 +14,14 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock, block_rows
 from distinput.columns.column import Dense, Ints
 from distinput.columns.picked import RowArray, check_rows, chosen
-from distinput.decoders.arrays import MalformedArchive, MalformedArray, content_of, npy_header, reading_archive
+from distinput.decoders.arrays import (
+    ARRAY_MARK,
+    MalformedArchive,
+    MalformedArray,
+    content_of,
+    npy_header,
+    reading_archive,
+)
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
@@ -75,7 +82,7 @@ class Npy(TableFormat):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".npy",)
-    marks: ClassVar[tuple[bytes, ...]] = (b"\x93NUMPY",)
+    marks: ClassVar[tuple[bytes, ...]] = (ARRAY_MARK,)
     name: ClassVar[str] = "npy"
     maps: ClassVar[bool] = True
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
@@ -245,7 +252,13 @@ def _header_of(path: str, stamp: str) -> _Header:
             f"{path}: is stored column by column (Fortran's order), so that its rows lie scattered; save it again "
             "with numpy.save(path, numpy.ascontiguousarray(array))"
         )
-    return replace(header, size=size_of(path))
+    size, end = size_of(path), header.start + header.shape[0] * header.row_bytes
+    if size > end and read_range(path, end, min(size, end + len(ARRAY_MARK))) == ARRAY_MARK:
+        raise DataLossError(
+            f"{path}: another array begins at byte {end}, behind the {header.shape[0]} rows of the first one, and its rows "
+            "would be lost; save each array in a file of its own, or together with numpy.savez"
+        )
+    return replace(header, size=size)
 
 
 @lru_cache(maxsize=1024)
@@ -494,6 +507,8 @@ def _parsed_archive(who: str, data: Bytes) -> Any:
         raise DataLossError(
             f"{who}: damaged: an array {dtype}{list(shape)} does not fit into {len(data) - start} bytes"
         )
+    if data[start + size :][: len(ARRAY_MARK)].tobytes() == ARRAY_MARK:
+        raise DataLossError(f"{who}: another array begins behind its {shape[0]} rows; give each a name of its own")
     flat = data[start : start + size]
     if in_columns and len(shape) > 1:
         return np.ascontiguousarray(np.frombuffer(flat, dtype).reshape(shape[::-1]).T)

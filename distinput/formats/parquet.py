@@ -36,6 +36,7 @@ from distinput.formats.parquet_file import (
     footer_bytes,
     footer_of,
     groups_of,
+    int96_columns,
     opened,
     part_of,
     path_of,
@@ -45,6 +46,7 @@ from distinput.formats.parquet_file import (
 )
 from distinput.formats.parquet_pages import pages_of, taken_rows
 from distinput.formats.tables import (
+    BRINGS_TOGETHER,
     Conforming,
     ConformingTable,
     TableFormat,
@@ -195,6 +197,7 @@ class Parquet(TableFormat):
     """
 
     has_columns = in_portions = lists_fragments = True
+    brings_together = BRINGS_TOGETHER
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq", ".parq")
     marks: ClassVar[tuple[bytes, ...]] = (b"PAR1", b"PARE")
     name: ClassVar[str] = "parquet"
@@ -302,7 +305,7 @@ class Parquet(TableFormat):
         rows = rows_of(path, stamp)
         end = rows if stop is None else min(rows, stop["row"])
         check_reached(path, rows, begin)
-        readers = Readers(path, stamp)
+        readers = Readers(path, stamp, self._int96_unit(path, stamp))
         spec = self._spec(path, stamp)  # rejects columns that do not exist
         columns = self._columns_in(path, stamp)
         room = room_for(_WHOLE_BYTES)
@@ -340,7 +343,7 @@ class Parquet(TableFormat):
         in_order = wanted[order]
         groups = np.searchsorted(ends, in_order, "right")
         parts = []
-        with opened(path, stamp) as reader:
+        with opened(path, stamp, unit=self._int96_unit(path, stamp)) as reader:
             for group in np.unique(groups).tolist():
                 local = in_order[groups == group] - (ends[group] - sizes[group])
                 batch = taken_rows(reader, group, columns, local)
@@ -361,6 +364,10 @@ class Parquet(TableFormat):
     @property
     def _columns(self) -> tuple[str, ...] | None:
         return None if self.columns is None else tuple(self.columns)
+
+    def _int96_unit(self, path: str, stamp: str) -> str:
+        """As what points in time of the type INT96 are read."""
+        return "ns"
 
 
 @dataclass(frozen=True)
@@ -419,10 +426,24 @@ class ConformingParquet(ConformingTable, Parquet):  # type: ignore[misc]  # colu
     def _columns_in(self, path: str, stamp: str) -> tuple[str, ...] | None:
         return self.conforming.columns_in(schema_of(path, stamp), self._columns)
 
+    def _int96_unit(self, path: str, stamp: str) -> str:
+        """Microseconds where the schema states coarser units than nanoseconds for all of these columns."""
+        schema = self.conforming.rows_of(path, schema_of(path, stamp), None)
+        kinds = [schema.field(name).type for name in int96_columns(path, stamp) if name in schema.names]
+        units = set().union(*map(_units, kinds))
+        return "ns" if "ns" in units or not units else "us"
+
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         wanted = self.conforming.rows_of(path, schema_of(path), self._columns)
         brought = self.conforming.brought(path, batch, wanted, self.nulls)
         return rows_block(path, f"row group {group}", brought, spec.structure, self.nulls, rows)
+
+
+def _units(kind: Any) -> set[str]:
+    """The units of the points in time in a type of Arrow."""
+    if hasattr(kind, "unit"):
+        return {kind.unit}
+    return set().union(*[_units(kind.field(number).type) for number in range(kind.num_fields)])
 
 
 _ROWS_LOOKED_AT = 8192

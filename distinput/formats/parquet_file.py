@@ -9,7 +9,10 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from distinput.errors import DataLossError
+import numpy as np
+
+from distinput.columns.column import Ints
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import local_path
 from distinput.files.range_requests import FileMetadata
 from distinput.files.remote import RemoteFile
@@ -245,6 +248,9 @@ _TAIL_BYTES = 64 << 10
 _FOOTERS_BYTES, _FOOTER_COST = 256 << 20, 4
 """Memory limit of the footer cache, and the approximate ratio of a footer's size in memory to its size in the file."""
 
+_INT96_ROWS = 1 << 16
+"""How many points in time are looked at at once."""
+
 _TEXT_BYTES = 16
 """The least estimate for a value without a fixed size."""
 
@@ -453,6 +459,59 @@ def reading(path: str, group: int | None) -> AbstractContextManager[None]:
     return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
 
 
+@lru_cache(maxsize=256)
+def int96_columns(path: str, stamp: str) -> tuple[str, ...]:
+    """The names of the columns in which a file has points in time of the old type INT96."""
+    schema, leaves = schema_of(path, stamp), footer_of(path, stamp).schema
+    places = [leaf.path for leaf in map(leaves.column, range(len(leaves))) if leaf.physical_type == "INT96"]
+    return tuple([name for name in schema.names if any(f"{place}.".startswith(f"{name}.") for place in places)])
+
+
+@lru_cache(maxsize=4096)
+def check_int96(path: str, stamp: str, group: int, columns: tuple[str, ...] | None, unit: str) -> None:
+    """Refuse points in time of the type INT96 that pyarrow changes: it lets those that int64 does not hold wrap around.
+
+    Args:
+      path: of the file.
+      stamp: of its version.
+      group: the number of the row group.
+      columns: names of the columns to read; None: all.
+      unit: as what they are read, "ns" or "us".
+
+    Raises:
+      InvalidArgumentError: a column has one.
+    """
+    names = [name for name in int96_columns(path, stamp) if columns is None or name in columns]
+    if not names:
+        return
+    both = [opened(path, stamp, at_once=False, unit=each) for each in ("us", "ns")]
+    with both[0] as micro, both[1] as nano, reading(path, group):
+        batches = [each.file.iter_batches(_INT96_ROWS, row_groups=[group], columns=names) for each in (micro, nano)]
+        for parts in zip(*batches, strict=True):
+            for name in names:
+                found, wrapped = [_times(part.column(name)) for part in parts]
+                lost = (wrapped.view(np.uint64) - found.view(np.uint64) * np.uint64(1000)) > 0
+                changed = found[lost if unit == "us" else wrapped // 1000 != found]
+                if changed.size:
+                    what = "lose digits as microseconds" if unit == "us" else "nanoseconds do not hold"
+                    cure = "datetime64[ns]" if unit == "us" else "datetime64[us]"
+                    raise InvalidArgumentError(
+                        f"{path}: row group {group}: column {name!r} has points in time of the type INT96 that {what}, such "
+                        f"as {changed[:1].view('M8[us]')[0]}; state another unit with schema=, such as {cure}, or name the "
+                        "columns to read without this one"
+                    )
+
+
+def _times(array: Any) -> Ints:
+    """The numbers of the points in time that are in an array and are no nulls."""
+    while types.is_nested(array.type) and not types.is_struct(array.type):
+        array = array.flatten()
+    if types.is_struct(array.type):
+        return np.concatenate([_times(inner) for inner in array.flatten()])
+    there = array.drop_null() if types.is_timestamp(array.type) else array.slice(0, 0)
+    return np.asarray(there.cast(pa.int64()) if len(there) else [], np.int64)
+
+
 class ParquetReader:
     """Pyarrow's `ParquetFile` over a file.
 
@@ -464,19 +523,27 @@ class ParquetReader:
       remote: the remote file that it reads; None for a local file.
       path: of the file.
       stamp: of its version.
+      unit: of points in time of the type INT96.
 
     Attributes:
       file: the `ParquetFile` that compares.
     """
 
-    def __init__(self, opening: Callable[[bool], Any], remote: RemoteFile | None, path: str, stamp: str) -> None:
-        self.file, self.remote, self.path, self.stamp = opening(True), remote, path, stamp
+    def __init__(
+        self, opening: Callable[[bool], Any], remote: RemoteFile | None, path: str, stamp: str, unit: str = "ns"
+    ) -> None:
+        self.file, self.remote, self.path, self.stamp, self.unit = opening(True), remote, path, stamp, unit
         self._opening = opening
         self._compared: dict[Any, frozenset[int]] = {}
 
     @cached_property
     def _quick(self) -> Any:
         return self._opening(False)
+
+    def check_int96(self, group: int, columns: Sequence[str] | None) -> None:
+        """Refuse points in time of the type INT96 that would change; arguments and errors as for `check_int96`."""
+        if int96_columns(self.path, self.stamp):
+            check_int96(self.path, self.stamp, group, None if columns is None else tuple(columns), self.unit)
 
     def compares(self, columns: Any, parts: Iterable[int]) -> bool:
         """Whether checksums of these parts of columns are to be compared: some of them are not those that were noted last."""
@@ -512,13 +579,14 @@ class ParquetReader:
 
 
 @contextmanager
-def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReader]:
+def opened(path: str, stamp: str, at_once: bool = True, unit: str = "ns") -> Iterator[ParquetReader]:
     """Open a reader of a file.
 
     Args:
       path: of the file.
       stamp: of its version.
       at_once: whether row groups are decoded at once, by `ParquetReader.row_group`, and not in slices.
+      unit: of points in time of the type INT96.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -538,11 +606,12 @@ def opened(path: str, stamp: str, at_once: bool = True) -> Iterator[ParquetReade
             page_checksum_verification=compares,
             pre_buffer=False,
             buffer_size=0 if remote is not None and at_once else buffered,
+            coerce_int96_timestamp_unit=unit,
         )
 
     with source:
         with reading(path, None):
-            reader = ParquetReader(opening, remote, path, stamp)
+            reader = ParquetReader(opening, remote, path, stamp, unit)
         with closing(reader):
             yield reader
 
@@ -553,10 +622,11 @@ class Readers:
     Args:
       path: of the file.
       stamp: of its version, as returned by `stamp_of`.
+      unit: of points in time of the type INT96.
     """
 
-    def __init__(self, path: str, stamp: str) -> None:
-        self.path, self.stamp, self._room = path, stamp, HINTS.room
+    def __init__(self, path: str, stamp: str, unit: str = "ns") -> None:
+        self.path, self.stamp, self.unit, self._room = path, stamp, unit, HINTS.room
         self._idle: dict[bool, list[tuple[ParquetReader, AbstractContextManager[ParquetReader]]]] = {
             True: [],
             False: [],
@@ -571,7 +641,7 @@ class Readers:
         with self._lock:
             lent = idle.pop() if idle else None
         if lent is None:
-            opening = opened(self.path, self.stamp, at_once)
+            opening = opened(self.path, self.stamp, at_once, self.unit)
             with within(self._room):  # this may be another thread
                 lent = opening.__enter__(), opening
             self._check_same(opening)
@@ -620,6 +690,7 @@ def batches_of(
     """
     row = 0
     with readers.lent(at_once is None) as reader, reading(readers.path, number):
+        reader.check_int96(number, columns)
         if at_once is None:
             batches = iter(reader.row_group(number, columns).to_batches())
         else:

@@ -130,6 +130,7 @@ def taken_rows(
       DataLossError: the file is damaged.
     """
     path, stamp = reader.path, reader.stamp
+    reader.check_int96(group, columns)
     names = tuple(schema_of(path, stamp).names if columns is None else columns)
     if not names:  # a table would lose the number of rows
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
@@ -181,7 +182,7 @@ def _whole(
             yield taken(checked_batch(path, part, table), rows)
         return
     count, done = footer_of(path, stamp).row_group(group).num_rows, 0
-    with opened(path, stamp, at_once=False) as slices, reading(path, group):
+    with opened(path, stamp, at_once=False, unit=reader.unit) as slices, reading(path, group):
         for batch in slices.file.iter_batches(max(1, _LOT_BYTES * count // nbytes), row_groups=[group], columns=names):
             first, last = np.searchsorted(rows, [done, done + batch.num_rows])
             if last > first:
@@ -362,7 +363,8 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
         with reading(path, group):
             made = _file(reader, group, column, pages, numbers)
             compares = reader.compares(column, pages.starts[numbers].tolist())
-            with ParquetFile(pa.BufferReader(pa.py_buffer(made)), page_checksum_verification=compares) as file:
+            source, unit = pa.BufferReader(pa.py_buffer(made)), reader.unit
+            with ParquetFile(source, page_checksum_verification=compares, coerce_int96_timestamp_unit=unit) as file:
                 if _follow(local) and not _leaves(path, stamp)[column].repeats:
                     table, want = _up_to(file, int(local[0]), len(local)), len(local)
                     local = np.arange(want)

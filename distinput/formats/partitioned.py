@@ -7,8 +7,8 @@ its rows say what the folder says, and it is Parquet or Arrow.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,6 +22,7 @@ from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Portion, Position
 from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure, structure_of
+from distinput.values.nullable import Nullable
 from distinput.values.spec import Spec, TensorSpec
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -31,6 +32,7 @@ _TYPED = ("arrow", "parquet")
 """Formats whose files say which columns they have, and of which types: these may have one that a folder names too."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _TEXT, _INT64 = np.dtype(object), np.dtype(np.int64)
+_MARK = TensorSpec((), np.bool_)
 
 PartitionDtypes = tuple[tuple[str, np.dtype[Any]], ...]
 
@@ -81,7 +83,7 @@ def partitioned(format: Format, paths: Iterable[str], partitioning: Any = "hive"
                 f"{format.name}: partitioning: no folder names a column {name!r}; they name {_told(texts)}"
             )
     kinds = tuple([(name, stated.get(name, _kind(found))) for name, found in texts.items()])
-    return _split(format, kinds)
+    return _split(format, kinds, [name for name, found in texts.items() if NULL in found])
 
 
 def _folders(path: str) -> dict[str, str]:
@@ -123,8 +125,8 @@ def _kind(texts: Sequence[str]) -> np.dtype[Any]:
     return _INT64 if there and all(map(_INTEGER.fullmatch, there)) else _TEXT
 
 
-def _split(format: Format, kinds: PartitionDtypes) -> Format:
-    """A format whose options that concern these columns are taken from it."""
+def _split(format: Format, kinds: PartitionDtypes, nulls_of: Sequence[str]) -> Format:
+    """A format whose options that concern these columns, some of which have nulls, are taken from it."""
     names = [name for name, _ in kinds]
     nulls: Any = getattr(format, "nulls", "error")
     columns: Any = getattr(format, "columns", None)
@@ -132,11 +134,14 @@ def _split(format: Format, kinds: PartitionDtypes) -> Format:
     fill = tuple([(name, given.pop(name)) for name in names if name in given])
     if fill:
         format = replace(format, nulls=tuple(given.items()))  # type: ignore[type-var]  # formats are dataclasses
+    tells = getattr(format, "tells", "" if getattr(format, "nulls", None) == "error" else "in place")
+    told = [name for name, dtype in kinds if tells == "in place" and dtype.kind != "f" and name not in dict(fill)]
+    marked = tuple([name for name in nulls_of if name in told])
     if columns is None:
-        return Partitioned(format, kinds, fill)
+        return Partitioned(format, kinds, fill, marked=marked)
     rest = tuple([name for name in columns if name not in names])
     inner = format.with_columns(rest) or replace(format, columns=rest)  # type: ignore[type-var]
-    return Partitioned(inner, kinds, fill, tuple(columns))
+    return Partitioned(inner, kinds, fill, tuple(columns), marked=marked)
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,7 @@ class Partitioned(Format):
       fill: (name, value) pairs: what to put in the place of nulls.
       columns: names of the columns to read, of both kinds, in this order; None: all.
       term: rows for which this condition cannot be true are not wanted; None: all are.
+      marked: names of the columns that are a `Nullable`, since some folder says null.
     """
 
     inner: Format
@@ -156,6 +162,7 @@ class Partitioned(Format):
     fill: tuple[tuple[str, Any], ...] = ()
     columns: tuple[str, ...] | None = None
     term: Any = None
+    marked: tuple[str, ...] = field(default=(), repr=False)
 
     has_columns = True
     maps = False
@@ -215,7 +222,7 @@ class Partitioned(Format):
         Raises:
           InvalidArgumentError: a folder is missing, or what it says does not fit the type of its column.
         """
-        texts, found, fill = _folders(path), {}, dict(self.fill)
+        texts, found, fill = _folders(path), {}, {**_zeros(self.kinds, self.marked), **dict(self.fill)}
         for name, dtype in self.kinds:
             if name not in texts:
                 raise InvalidArgumentError(f"{path}: is in no folder '{name}=...', as the other files are")
@@ -225,8 +232,11 @@ class Partitioned(Format):
     def wants(self, path: str) -> bool:
         if self.term is None:
             return True
+        null = [name for name in self.marked if _folders(path).get(name) == NULL]
         values = {
-            name: value for name, value in self.values(path).items() if not isinstance(value, float | np.floating)
+            name: value
+            for name, value in self.values(path).items()
+            if name not in null and not isinstance(value, float | np.floating)
         }
         plain = {name: value if isinstance(value, bytes) else value.item() for name, value in values.items()}
         return possible(self.term, {name: ColumnBounds(value, value) for name, value in plain.items()})[0]
@@ -239,9 +249,12 @@ class Partitioned(Format):
                 f"{self.name}: records that are no dicts have no place for the columns of folders; pass partitioning=None"
             )
         self._check_shared(path or self.name, nest)
-        nest = {**nest, **{name: TensorSpec((), dtype) for name, dtype in self.selected}}
+        nest = {**nest, **{name: self._leaf(name, TensorSpec((), dtype)) for name, dtype in self.selected}}
         made = Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
         return replace(made, structure=_as_told(made.structure, inner.structure))
+
+    def _leaf(self, name: str, value: Any, mark: Any = _MARK) -> Any:
+        return Nullable(value=value, valid=mark) if name in self.marked else value
 
     def check_spec(self, path: str, spec: Spec) -> None:
         self.values(path)
@@ -349,7 +362,7 @@ class Partitioned(Format):
 
         texts = _folders(path)
         plain = {name: None if texts.get(name) == NULL else text for name, text in texts.items()}
-        there = replace(self, fill=tuple([(name, 0 if kind != _TEXT else b"") for name, kind in self.kinds]))
+        there = replace(self, fill=tuple(_zeros(self.kinds, plain).items()))
         values = {name: None if plain[name] is None else value for name, value in there.values(path).items()}
 
         def add(batch: Any) -> Any:
@@ -411,10 +424,10 @@ class Partitioned(Format):
 
     def _adding(self, path: str) -> Callable[[Block], Block]:
         """Adds the columns of folders to blocks of a file."""
-        values = self.values(path)
+        values, texts = self.values(path), _folders(path)
         constants = [values[name] for name, _ in self.selected]
+        constants += [np.bool_(texts[name] != NULL) for name, _ in self.selected]
         layout: tuple[Structure, Structure, list[int], dict[str, int]] | None = None
-        texts = _folders(path)
 
         def add(block: Block) -> Block:
             nonlocal layout
@@ -433,7 +446,8 @@ class Partitioned(Format):
         """The structure of records with the columns of folders, where each leaf is among those of both, and what both have."""
         nest = inner.build(list(range(inner.num_leaves)))
         both = {name: nest[name] for name, _ in self.kinds if name in nest}
-        nest = {**nest, **{name: inner.num_leaves + place for place, (name, _) in enumerate(self.selected)}}
+        first, marks = inner.num_leaves, inner.num_leaves + len(self.selected)
+        nest = {**nest, **{name: self._leaf(name, first + n, marks + n) for n, (name, _) in enumerate(self.selected)}}
         if self.columns is not None:
             nest = {name: nest[name] for name in self.columns}
         structure = _as_told(structure_of(nest), inner)
@@ -472,6 +486,11 @@ def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[
 
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _zeros(kinds: PartitionDtypes, names: Collection[str]) -> dict[str, Any]:
+    """What stands in the place of nulls in some of the columns."""
+    return {name: b"" if kind == _TEXT else 0 for name, kind in kinds if name in names}
 
 
 def _column(value: Any, rows: int) -> Column:

@@ -99,6 +99,7 @@ def _of_parquet(format: Parquet, path: str, most_rows: int) -> Iterator[Any]:
     check_columns(path, schema_of(path, stamp), columns)
     with opened(path, stamp) as reader:
         for group in range(footer_of(path, stamp).num_row_groups):
+            reader.check_int96(group, columns)
             with reading(path, group):
                 batches = reader.file.iter_batches(most_rows, row_groups=[group], columns=columns)
             while True:

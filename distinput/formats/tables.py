@@ -52,6 +52,10 @@ types = library("pyarrow.types")
 T = TypeVar("T")
 
 
+BRINGS_TOGETHER = 'bring the files together with schema="union" or schema={column: type}, or '
+"""How files of Parquet or Arrow that differ get one schema."""
+
+
 class LruCache(Generic[T]):
     """Values by key; above a memory limit, the least recently used are evicted first.
 

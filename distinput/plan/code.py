@@ -499,6 +499,8 @@ class ArgumentReader:
             self.held.append(f"{name}={[step.identity for step in node.steps]}")
         elif callable(value):
             self.code.append(name)
+            if isinstance(value, types.FunctionType):
+                self._members(name, value)
             self._function(value)
         else:
             if (text := lasting(value)) is not None:
@@ -522,7 +524,7 @@ class ArgumentReader:
                 self.data.append(f"{name}: {self._word(method)}")
 
     def _members(self, name: str, value: Any) -> None:
-        """The data of a class or module of the user's that the function names; functions count by their names."""
+        """The data of a class, module or function of the user's that the function names; functions count by their names."""
         if is_library(value) or self._uses is None or name in self._uses.changed:
             return
         for member in sorted(self._uses.attributes):

@@ -28,6 +28,8 @@ from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, reco
 from distinput.run.run import Run
 from distinput.run.threads import loader_worker
 from distinput.values.leaves import TensorShape, dtype_name, shape_of
+from distinput.values.nest import Structure
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import DatasetSpec, ElementsSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 
 if TYPE_CHECKING:
@@ -650,8 +652,17 @@ def _merged(op: str, a: Spec, b: Spec) -> Spec:
     if a.structure != b.structure:
         raise TypeError(
             f"{op}: all datasets must have the same structure of elements, got {a.structure} and {b.structure}"
+            f"{_cure_of_nulls(a.structure, b.structure)}"
         )
     return Spec(a.structure, tuple([_common(op, x, y) for x, y in zip(a.leaves, b.leaves, strict=True)]))
+
+
+def _cure_of_nulls(a: Structure, b: Structure) -> str:
+    """What to do if a column may be missing in one of two datasets; else nothing."""
+    for name, one, other in zip(a.keys, a.children, b.children, strict=False) if a.keys == b.keys else ():
+        if is_nullable(one) != is_nullable(other):
+            return f"; one of them has nulls in {name!r}: have the readers of both tell them, with valid=[{name!r}]"
+    return ""
 
 
 def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from distinput.names.lazy import when_imported
 from distinput.values.nest import Structure
 
@@ -15,8 +17,8 @@ class Nullable(dict[str, Any]):
 
     Readers of tables hand it out where their files hold nulls that NumPy has no value for: `{"value": 5, "valid": True}`, and
     for a null `{"value": 0, "valid": False}`, with an empty string, an empty list or zeros in its place. For items of lists
-    both are lists. Code that takes it for the number itself fails at once. Writers of Parquet, Arrow, JSON Lines and CSV files,
-    `to_arrow` and `to_pandas` make nulls of it again, also of one that a function has made.
+    both are lists. Code that takes it for the number itself fails at once, and where it compares it, too. Writers of Parquet,
+    Arrow, JSON Lines and CSV files, `to_arrow` and `to_pandas` make nulls of it again, also of one that a function has made.
 
     >>> import distinput as di
     >>> import pyarrow as pa
@@ -28,6 +30,32 @@ class Nullable(dict[str, Any]):
     >>> ds.map(lambda row: row["x"]["value"]).to_list()
     [5, 0]
     """
+
+    def __eq__(self, other: object) -> bool:
+        self._check_no_value(other)
+        return dict.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        self._check_no_value(other)
+        return dict.__ne__(self, other)
+
+    __hash__ = None  # as of any dict
+
+    def __bool__(self) -> bool:
+        raise _taken_for("true or false")
+
+    @staticmethod
+    def _check_no_value(other: object) -> None:
+        """Refuse a comparison with what is no dict: no value would ever be equal to it."""
+        if other is None or isinstance(other, bool | int | float | complex | str | bytes | np.generic | np.ndarray):
+            raise _taken_for(f"to be compared with {other!r:.40}")
+
+
+def _taken_for(what: str) -> TypeError:
+    return TypeError(
+        f"a Nullable, a value that may be missing, is not {what}: "
+        'its value is ["value"], and ["valid"] says whether it is there'
+    )
 
 
 def is_nullable(structure: Structure) -> bool:

@@ -380,6 +380,35 @@ def test_every_file_of_what_is_written_has_the_same_elements(tmp_path: Path) -> 
     assert di.data.Dataset.load(str(tmp_path / "saved")).to_arrow()["l"].to_pylist()[3] == [b"c", None]
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda row: row["x"] == 1,
+        lambda row: row["x"] != 1,
+        lambda row: np.int64(1) == row["x"],
+        lambda row: row["s"] == b"a",
+        lambda row: row["x"] == None,  # noqa: E711 - as one writes it
+        lambda row: row["x"] in (1, 2),
+        lambda row: bool(row["x"]),
+        lambda row: not row["s"],
+    ],
+)
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_value_that_may_be_missing_is_not_compared(function: Any, batched: bool) -> None:
+    """Each of these would be false, or true, for all rows."""
+    ds = Dataset.from_arrow(pa.table({"x": [1, None], "s": ["a", None]}))
+    with pytest.raises(TypeError, match=r'a Nullable, .* is not .*: its value is \["value"\]'):
+        (ds.batch(2).map(function) if batched else ds.filter(function)).to_list()
+
+
+def test_values_that_may_be_missing_are_equal_as_dicts_are() -> None:
+    one, two = [di.data.Nullable(value=value, valid=True) for value in (1, 2)]
+    assert one == {"value": 1, "valid": True}
+    assert one != two
+    assert one != [1]
+    assert [one] == [di.data.Nullable(one)]
+
+
 def test_a_filter_sees_nulls_and_a_function_makes_them() -> None:
     ds = Dataset.from_arrow(pa.table({"x": [1, None, 3]}))
     assert [row["x"]["value"] for row in ds.filter(pc.field("x") > 1)] == [3]

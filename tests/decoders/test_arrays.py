@@ -54,6 +54,12 @@ def test_what_is_no_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (decode_npy, b"", DataLossError, "not a .npy file, or damaged"),
         (decode_npy, npz, DataLossError, "an archive of several"),
         (decode_npy, saved(np.save, np.array(["x"])), InvalidArgumentError, "dtype <U1, which no element has"),
+        (
+            decode_npy,
+            2 * saved(np.save, np.arange(3)),
+            DataLossError,
+            "another array begins at byte 152, behind the first",
+        ),
         (decode_npz, b"PK", DataLossError, "not a .npz file, or damaged"),
         (decode_npz, other.getvalue(), InvalidArgumentError, "'../x.txt', which is no array"),
     ):

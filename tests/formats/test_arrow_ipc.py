@@ -4,6 +4,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -286,6 +287,24 @@ def test_a_file_cut_short_is_an_error(tmp_path: Path, stream: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"memory_map": False}])
+def test_streams_one_after_the_other_are_an_error(tmp_path: Path, options: Any) -> None:
+    """Readers of streams end with the first one, so the rows of the others would be lost."""
+    one, path = tmp_path / "one.arrows", tmp_path / "two.arrows"
+    write(str(one), pa.table({"x": [1, 2]}), 1, stream=True)
+    path.write_bytes(2 * one.read_bytes())
+    with pytest.raises(
+        DataLossError, match=r"two\.arrows: .*there is more behind the end of the stream at byte \d+; if streams"
+    ):
+        ArrowDataset(str(path), **options).to_list()
+    with fsspec.open("memory://two.arrows", "wb") as remote:
+        remote.write(path.read_bytes())
+    with pytest.raises(DataLossError, match="there is more behind the end of the stream"):
+        ArrowDataset("memory://two.arrows", **options).to_list()
+    path.write_bytes(one.read_bytes() + bytes(64))
+    assert ArrowDataset(str(path)).to_list() == [{"x": 1}, {"x": 2}]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_flipped_bit_is_an_error_or_other_values(tmp_path: Path, stream: bool) -> None:
     path = tmp_path / "small.arrow"

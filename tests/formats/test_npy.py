@@ -117,6 +117,22 @@ def test_a_file_cut_short_is_an_error(tmp_path: Path) -> None:
             assert str(path) in str(error)
 
 
+@pytest.mark.parametrize("place", ["memory://npy/", ""])
+def test_a_second_array_behind_the_first_one_is_an_error(tmp_path: Path, place: str) -> None:
+    path = (place or f"{tmp_path}/") + "both.npy"
+    with Sink(path) as sink:
+        for first in (0, 3):
+            np.lib.format.write_array(sink, np.arange(first, first + 3))  # type: ignore[arg-type]
+    says = r"both\.npy: another array begins at byte 152, behind the 3 rows of the first one"
+    with pytest.raises(DataLossError, match=says):
+        di.data.NpyDataset(path).to_list()
+    with pytest.raises(DataLossError, match=says):
+        len(di.data.NpyDataset(path))
+    if not place:  # others may write rows behind the array while it is read, before its header counts them
+        Path(path).write_bytes(Path(path).read_bytes()[:152] + np.arange(3).tobytes())
+        assert di.data.NpyDataset(path).to_list() == [0, 1, 2]
+
+
 def test_a_file_cut_short_is_counted_by_nobody_and_says_what_it_had(tmp_path: Path) -> None:
     path = str(tmp_path / "a.npy")
     np.save(path, np.zeros((6, 2)))

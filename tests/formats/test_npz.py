@@ -87,3 +87,13 @@ def test_an_index_that_leads_elsewhere_is_damage(tmp_path: Path) -> None:
     path.write_bytes(b"QQ" + content[2:])
     with pytest.raises(DataLossError, match="damaged"):
         records(Npz(), path)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_second_array_behind_the_first_one_is_an_error(tmp_path: Path, compression: int) -> None:
+    content, path = io.BytesIO(), str(tmp_path / "both.npz")
+    np.save(content, np.arange(3))
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("x.npy", 2 * content.getvalue())
+    with pytest.raises(DataLossError, match=r"both\.npz: array 'x': another array begins behind its 3 rows"):
+        di.data.NpzDataset(path).to_list()

@@ -112,7 +112,7 @@ def test_null_and_stated_types(tmp_path: Path) -> None:
         write(tmp_path / "root" / name / "a.parquet", "parquet", {"x": np.arange(1)})
     root = str(tmp_path / "root")
     with pytest.raises(InvalidArgumentError, match=r"n=__HIVE.*a\.parquet: the column 'n' of its folder is null; say"):
-        ParquetDataset(root).to_list()
+        ParquetDataset(root, nulls="error").to_list()
     assert [row["n"] for row in ParquetDataset(root, nulls={"n": -1})] == [7, 1, -1]
     text = ParquetDataset(root, nulls={"n": b"?"}, partitioning={"n": str})
     assert [row["n"] for row in text] == [b"007", b"1", b"?"]
@@ -129,6 +129,30 @@ def test_null_and_stated_types(tmp_path: Path) -> None:
         InvalidArgumentError, match=r"a\.parquet: the column 'n' of its folder is 'one', which is no int64"
     ):
         ParquetDataset(str(text_root), partitioning={"n": "int64"}).to_list()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("told", ["7", "Oslo"])
+def test_the_null_of_a_folder_is_a_value_and_a_mark(format: str, told: str, tmp_path: Path) -> None:
+    for number, name in enumerate((told, "__HIVE_DEFAULT_PARTITION__")):
+        write(tmp_path / "root" / f"n={name}" / f"a.{format}", format, {"x": np.arange(2) + 2 * number})
+    root = str(tmp_path / "root")
+    value, zero = (7, 0) if told == "7" else (told.encode(), b"")
+    marks = [{"value": value, "valid": True}, {"value": zero, "valid": False}]
+    want = sorted([{"x": 2 * number + i, "n": marks[number]} for number in range(2) for i in range(2)], key=str)
+    ds = FORMATS[format](root)
+    assert sorted(ds.to_list(), key=str) == want
+    assert sorted(ds.batch(3).unbatch().to_list(), key=str) == want
+    assert [row["n"] for row in ds.filter(pc.field("n") == value)] == marks[:1] * 2
+    assert [row["n"] for row in ds.filter(pc.field("n").is_null())] == marks[1:] * 2
+    assert FORMATS[format](root).select(["n"]).to_arrow(text=True)["n"].null_count == 2
+    if format != "npz":
+        assert {row["n"] for row in FORMATS[format](root, nulls={"n": value})} == {value}
+    ds.write(str(tmp_path / "again"), "parquet")
+    assert sorted(FileDataset(str(tmp_path / "again")).to_list(), key=str) == want
+    iterator = iter(ds)
+    next(iterator)
+    assert [plain(row) for row in ds.restore(iterator.state())] == ds.to_list()[1:]
 
 
 def test_what_does_not_fit_names_the_file(tmp_path: Path) -> None:

@@ -79,7 +79,12 @@ def test_files_whose_records_differ_are_refused(kind: str, tmp_path: Path) -> No
         else:
             {"arrow": di.io.write_arrow, "parquet": di.io.write_parquet}[kind](path, {"x": values})
     maker = {"arrow": di.data.ArrowDataset, "npy": di.data.NpyDataset, "parquet": di.data.ParquetDataset}[kind]
-    says = r"1\.npy: its records are .*float64.*, but those of the first file are .*float32"
+    cure = (
+        "make" if kind == "npy" else r'bring the files together with schema="union" or schema=\{column: type\}, or make'
+    )
+    says = (
+        rf"1\.npy: its records are .*float64.*, but those of the first file are .*float32.*; {cure} a dataset of each"
+    )
     elements = iter(maker(paths))
     for _ in range(4):
         next(elements)
@@ -91,6 +96,8 @@ def test_files_whose_records_differ_are_refused(kind: str, tmp_path: Path) -> No
     options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.BALANCED
     with pytest.raises(di.errors.InvalidArgumentError, match="its records are"):
         list(di.data.experimental.auto_shard_dataset(maker(paths).with_options(options), 1, 0, 1))
+    if kind != "npy":
+        assert maker(paths, schema="union").batch(8).element_spec["x"].dtype == di.float64
 
 
 def test_a_file_that_grew_after_it_was_counted_is_named(tmp_path: Path) -> None:

@@ -43,7 +43,12 @@ def test_every_leaf_is_merged_by_itself() -> None:
     "one, other, message",
     [
         ((1, 2), (1, 2, 3), "op: all datasets must have the same structure of elements, got .* and "),
-        ({"a": 1}, {"b": 1}, "same structure of elements, got .*'a'.* and .*'b'"),
+        ({"a": 1}, {"b": 1}, "same structure of elements, got .*'a'.* and .*'b'.*}$"),
+        (
+            {"a": 1, "b": 2},
+            {"a": 1, "b": di.data.Nullable(value=2, valid=True)},
+            r"; one of them has nulls in 'b': have the readers of both tell them, with valid=\['b'\]",
+        ),
         (np.int32(1), np.int64(1), "op: all datasets must have the same dtypes, got int32 and int64"),
         (b"", np.int64(1), "got string and int64"),
         ((1, b""), (1, 1.5), "got string and float32"),

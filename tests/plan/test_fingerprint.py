@@ -188,8 +188,35 @@ def test_the_constant_of_a_module_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "reads other values from outside" in said
 
 
+def by_attribute(x: Any) -> Any:
+    return x * by_attribute.factor  # type: ignore[attr-defined]
+
+
+def around_it(x: Any) -> Any:
+    return by_attribute(x)
+
+
+@pytest.mark.parametrize("function", [by_attribute, around_it])
+def test_the_attribute_of_a_function_counts(function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_attribute, "factor", 2, raising=False)
+    there = fingerprint(Dataset.range(3).map(function).node)
+    assert difference(Dataset.range(3).map(function).node, there) is None
+    monkeypatch.setattr(by_attribute, "factor", 3)
+    said = difference(Dataset.range(3).map(function).node, there)
+    assert said is not None
+    assert "reads other" in said
+
+
+def counting_in_an_attribute(x: Any) -> Any:
+    counting_in_an_attribute.calls += 1  # type: ignore[attr-defined]
+    return x
+
+
+counting_in_an_attribute.calls = 0  # type: ignore[attr-defined]
+
+
 def test_what_a_function_counts_for_itself_is_left_out() -> None:
-    functions: list[Callable[[Any], Any]] = [counting(), Adder(1)]
+    functions: list[Callable[[Any], Any]] = [counting(), Adder(1), counting_in_an_attribute]
     there = [fingerprint(Dataset.range(3).map(f).node) for f in functions]
     for f, before in zip(functions, there, strict=True):
         list(Dataset.range(3).map(f))
