@@ -13,7 +13,7 @@ from distinput.names.lazy import later
 if TYPE_CHECKING:
     from distinput import url_secrets
 else:
-    url_secrets = later("distinput.url_secrets")
+    url_secrets = later("distinput.url_secrets")  # few texts have a URL
 
 __all__ = [
     "ABORTED",
@@ -66,6 +66,14 @@ __all__ = [
 ]
 
 
+def without_secrets(text: str) -> str:
+    """A text with the secrets of all URLs in it cut out; what finds them is loaded for texts that have a URL.
+
+    An error must be told also where no more files can be opened, those of modules either.
+    """
+    return url_secrets.without_secrets(text) if "://" in text else text
+
+
 OK = 0
 CANCELLED = 1
 UNKNOWN = 2
@@ -112,11 +120,11 @@ class DistinputError(Exception):
             args = (message,)
         elif len(args) in (3, 4) and not isinstance(args[0], int):  # TensorFlow's; Python's begin with an errno
             args = (args[2],)
-        super().__init__(*[url_secrets.without_secrets(each) if isinstance(each, str) else each for each in args])
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
 
     def add_note(self, note: str) -> None:
         """Add a sentence, which is printed after the message. Secrets in URLs are cut out of both."""
-        super().add_note(url_secrets.without_secrets(note))
+        super().add_note(without_secrets(note))
 
     @property
     def message(self) -> str:
@@ -253,7 +261,7 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, *args: Any) -> None:
-        super().__init__(*[url_secrets.without_secrets(each) if isinstance(each, str) else each for each in args])
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
 
 
 class CollectiveError(DistinputError, RuntimeError):
