@@ -6,14 +6,9 @@ TensorFlow can catch what it expects.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from distinput.names.lazy import later
-
-if TYPE_CHECKING:
-    from distinput import url_secrets
-else:
-    url_secrets = later("distinput.url_secrets")  # few texts have a URL
+from distinput.names.lazy import without_secrets
 
 __all__ = [
     "ABORTED",
@@ -64,14 +59,6 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
 ]
-
-
-def without_secrets(text: str) -> str:
-    """A text with the secrets of all URLs in it cut out; what finds them is loaded for texts that have a URL.
-
-    An error must be told also where no more files can be opened, those of modules either.
-    """
-    return url_secrets.without_secrets(text) if "://" in text else text
 
 
 OK = 0

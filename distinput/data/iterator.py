@@ -20,9 +20,8 @@ from distinput.errors import (
     OutOfRangeError,
     StateError,
     UnavailableError,
-    without_secrets,
 )
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running

@@ -23,8 +23,7 @@ from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
-from distinput.errors import without_secrets
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec

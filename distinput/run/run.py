@@ -18,9 +18,8 @@ import numpy as np
 from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_files, trouble_of
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import Mark, State
-from distinput.errors import without_secrets
 from distinput.kernels.kernel import Flag
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.run.threads import Closing, Pool, Threads
 from distinput.values.leaves import is_ragged
 
