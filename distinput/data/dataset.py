@@ -293,8 +293,8 @@ class _Transformation:
             op = self.load()
         except AttributeError as error:  # which would mean that there is no such method
             raise ImportError(
-                f"Dataset.{self.name}: its module cannot be loaded: {error}; a signal handler that uses it may have interrupted "
-                "that: name the method before"
+                f"Dataset.{self.name}: its module cannot be loaded: {error}; a signal handler that uses it may have "
+                "interrupted that: name the method before"
             ) from error
         made = method_of(self.name, op, reshuffles=self.reshuffles)
         setattr(self.owner, self.name, made)

@@ -152,5 +152,7 @@ def test_a_method_whose_module_cannot_be_loaded_is_not_one_that_is_missing() -> 
     class Pipeline(Dataset):
         each = transformation(load)
 
-    with pytest.raises(ImportError, match=r"Dataset\.each: its module cannot be loaded: .*'fractions' has no attribute"):
+    with pytest.raises(
+        ImportError, match=r"Dataset\.each: its module cannot be loaded: .*'fractions' has no attribute"
+    ):
         Pipeline(Dataset.range(3).node).each()
