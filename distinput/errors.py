@@ -6,14 +6,9 @@ TensorFlow can catch what it expects.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from distinput.names.lazy import later
-
-if TYPE_CHECKING:
-    from distinput import url_secrets
-else:
-    url_secrets = later("distinput.url_secrets")
+from distinput.names.lazy import without_secrets
 
 __all__ = [
     "ABORTED",
@@ -112,11 +107,11 @@ class DistinputError(Exception):
             args = (message,)
         elif len(args) in (3, 4) and not isinstance(args[0], int):  # TensorFlow's; Python's begin with an errno
             args = (args[2],)
-        super().__init__(*[url_secrets.without_secrets(each) if isinstance(each, str) else each for each in args])
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
 
     def add_note(self, note: str) -> None:
         """Add a sentence, which is printed after the message. Secrets in URLs are cut out of both."""
-        super().add_note(url_secrets.without_secrets(note))
+        super().add_note(without_secrets(note))
 
     @property
     def message(self) -> str:
@@ -253,7 +248,7 @@ class InputWarning(UserWarning):
     """
 
     def __init__(self, *args: Any) -> None:
-        super().__init__(*[url_secrets.without_secrets(each) if isinstance(each, str) else each for each in args])
+        super().__init__(*[without_secrets(each) if isinstance(each, str) else each for each in args])
 
 
 class CollectiveError(DistinputError, RuntimeError):

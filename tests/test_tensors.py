@@ -210,18 +210,19 @@ import jax, jax.numpy as jnp
 def step(x):
     assert isinstance(x, tf.Tensor)
     y = tf.reshape(tf.identity(tf.convert_to_tensor(x, tf.float32)), [2, -1])
-    return tf.reduce_sum(y, axis=[0]), tf.reduce_mean(y), tf.constant(1.0) + tf.range(2)
+    return tf.reduce_sum(y, axis=[0]), tf.reduce_mean(y), tf.constant(1.0) + tf.range(2), tf.reduce_mean(x)
 
-a, b, c = step(jnp.arange(4))
+a, b, c, d = step(jnp.arange(4))
 assert isinstance(a, jax.Array), type(a)
-print(a.tolist(), float(b), c.tolist())
+assert isinstance(tf.reduce_mean(jnp.arange(4)), jax.Array)
+print(a.tolist(), float(b), c.tolist(), d)
 """
 
 
 def test_values_of_jax_stay_there() -> None:
     pytest.importorskip("jax")
     done = subprocess.run([sys.executable, "-c", JAX], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[2.0, 4.0] 1.5 [1.0, 2.0]"
+    assert done.stdout.splitlines()[-1] == "[2.0, 4.0] 1.5 [1.0, 2.0] 1"
 
 
 @pytest.mark.fresh_process

@@ -3,13 +3,13 @@
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
 
-from distinput.cli.arguments import add_pairs, suggest
+from distinput.cli.arguments import add_pairs, free_names, suggest
 from distinput.cli.output import as_json, print_json, shortened
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
@@ -58,17 +58,20 @@ def named(words: Sequence[str]) -> str | list[str]:
 
 
 def _open(given: argparse.Namespace, words: list[str]) -> Files:
-    return files_of(words, given.format, storage_options=dict(given.storage_option) or None, **dict(given.option))
+    options = free_names("--option", given.option, files_of)
+    return files_of(words, given.format, storage_options=dict(given.storage_option) or None, **options)
 
 
-def files_of(words: Sequence[str], format: str | None, **options: Any) -> Files:
+def files_of(
+    filenames: Sequence[str], format: str | None, *, storage_options: Mapping[str, Any] | None = None, **options: Any
+) -> Files:
     """What words of files mean, in a format with options; what is wrong with these is an error of a command.
 
     Raises:
       InvalidArgumentError: there is no such format, or it has no such option.
     """
     try:
-        return open_files(named(words), format, **options)
+        return open_files(named(filenames), format, storage_options=storage_options, **options)
     except (TypeError, ValueError) as error:
         if isinstance(error, OSError | InvalidArgumentError):
             raise

@@ -289,7 +289,14 @@ class _Transformation:
         self.owner, self.name = owner, name
 
     def __get__(self, dataset: Any, _: type[Any]) -> Callable[..., Any]:
-        made = method_of(self.name, self.load(), reshuffles=self.reshuffles)
+        try:
+            op = self.load()
+        except AttributeError as error:  # which would mean that there is no such method
+            raise ImportError(
+                f"Dataset.{self.name}: its module cannot be loaded: {error}; a signal handler that uses it may have "
+                "interrupted that: name the method before"
+            ) from error
+        made = method_of(self.name, op, reshuffles=self.reshuffles)
         setattr(self.owner, self.name, made)
         return made if dataset is None else MethodType(made, dataset)
 

@@ -21,7 +21,7 @@ from distinput.errors import (
     StateError,
     UnavailableError,
 )
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
@@ -33,7 +33,6 @@ from distinput.values.nest import structure_of
 from distinput.values.spec import ElementsSpec, OptionalSpec, Spec
 
 if TYPE_CHECKING:
-    from distinput import url_secrets
     from distinput.data import loader
     from distinput.data import seal as seals
     from distinput.data import stats as statistics
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from distinput.plan import options as plan_options
 else:
     loader = later("distinput.data.loader")  # processes that inherited a dataset, and passes with a number, are few
-    url_secrets = later("distinput.url_secrets")  # for texts
     seals = later("distinput.data.seal")  # what makes and reads states is for those who save them
     statistics = later("distinput.data.stats")  # for those who ask for them
     plan_options = later("distinput.plan.options")  # few pipelines have some
@@ -437,7 +435,7 @@ class DatasetIterator(Closing, Generic[T_co]):
         with suppress(Exception):  # of looking for it, such as that the file is gone
             told = self._node.told_record(error, place["at"], place["skip"])
         if told:
-            error.add_note(url_secrets.without_secrets(told))
+            error.add_note(without_secrets(told))
 
     def __length_hint__(self) -> int:
         """The number of elements left, if it is known, as for a list that is made of them."""

@@ -394,6 +394,7 @@ def page_codec(op: str, compression: Any) -> str:
     """
     known = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
     codec = compression.lower() if isinstance(compression, str) and compression else compression or "none"
+    codec = "lz4" if codec == "lz4_raw" else codec  # pyarrow takes both for the same
     if codec not in known:
         raise InvalidArgumentError(
             f"{op}: compression of Parquet files must be one of {', '.join(known)}, got {compression!r}"

@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
+from numbers import Real
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
@@ -101,7 +102,7 @@ class Retries:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not isinstance(value, int | float) or not value > 0:
+            if not isinstance(value, Real) or not float(value) > 0:
                 raise InvalidArgumentError(f"Retries: {name} must be more than 0 seconds, got {value!r}")
 
 

@@ -641,7 +641,7 @@ def write_parquet(
     path: str | PathLike[str],
     columns: Mapping[str, Any],
     row_group_size: int | None = None,
-    compression: str | None = "snappy",
+    compression: str | Mapping[str, str | None] | None = "snappy",
 ) -> None:
     """Write columns as a Parquet file; a local file appears only when it is complete.
 
@@ -651,7 +651,7 @@ def write_parquet(
       path: a local path or a URL.
       columns: by name: arrays [n, ...], lists of numbers, bytes, str or arrays, `Column`s, or Arrow arrays.
       row_group_size: rows in a row group; None: pyarrow's choice.
-      compression: "snappy", "zstd", "gzip", "lz4", "brotli", or None.
+      compression: "snappy", "zstd", "gzip", "lz4", "brotli", or None; or a dict of these by column.
 
     Raises:
       InvalidArgumentError: the columns differ in length, one of them is not a column, `row_group_size` is less than 1, or the
@@ -660,7 +660,10 @@ def write_parquet(
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
-    codec = page_codec("write_parquet", compression)
+    if isinstance(compression, Mapping):
+        codec: Any = {name: page_codec("write_parquet", each) for name, each in compression.items()}
+    else:
+        codec = page_codec("write_parquet", compression)
     if row_group_size is not None:
         row_group_size = at_least("write_parquet", "row_group_size", row_group_size, 1)
     arrays = arrays_of("write_parquet", columns)

@@ -5,7 +5,8 @@ import pickle
 import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent import futures  # whose threads are loaded by who has some: not where a program ends
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import field
 from functools import lru_cache, partial
 from itertools import count, islice
@@ -954,7 +955,7 @@ def _like(broken: Any) -> Executor:
 def _is_here(executor: Any) -> bool:
     """Whether its workers are threads of this interpreter, so that nothing needs to be pickled."""
     names = [kind.__name__ for kind in type(executor).__mro__]
-    return isinstance(executor, ThreadPoolExecutor) and "InterpreterPoolExecutor" not in names
+    return isinstance(executor, futures.ThreadPoolExecutor) and "InterpreterPoolExecutor" not in names
 
 
 @lru_cache(maxsize=8)

@@ -124,6 +124,14 @@ class library(later):  # noqa: N801 - the same
         return library, (self._module,)  # without the names
 
 
+def without_secrets(text: str) -> str:
+    """A text with the secrets of all URLs in it cut out; what finds them is loaded for texts that have a URL.
+
+    An error must be told also where no more files can be opened, those of modules either.
+    """
+    return str(placed("distinput.url_secrets:without_secrets")(text)) if "://" in text else text
+
+
 def placed(place: str) -> Any:
     """What is at `package.module:attribute`.
 

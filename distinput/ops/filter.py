@@ -78,9 +78,8 @@ class Where(_Thinned):
         return None if self.term is None else self.term.fields
 
     @cached_property
-    def _checked(self) -> bool:
+    def _checked(self) -> None:
         check_expression("filter", self._evaluated, self.input.spec, self.fields)
-        return True
 
     @cached_property
     def _evaluated(self) -> Any:
@@ -95,7 +94,7 @@ class Where(_Thinned):
             yield (rows if len(kept) == rows.size else rows.take(kept)), at(rows.size)
 
     def kept(self, rows: Block) -> Ints:
-        assert self._checked
+        self._checked  # noqa: B018 - the first time
         return rows_where(rows, *self._read, self._evaluated)
 
     @cached_property

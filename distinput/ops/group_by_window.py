@@ -597,7 +597,7 @@ class BucketBySequenceLength(Keyed):
             )
         for size in self.bucket_batch_sizes:
             at_least("bucket_by_sequence_length", "bucket_batch_sizes", size, 1)
-        assert self._batch(0, self.input) is not None
+        self._batch(0, self.input)  # what no batch can be made with is refused now
 
     def _batch(self, bucket: int, rows: Node) -> Node:
         size = int(self.bucket_batch_sizes[bucket])
@@ -616,13 +616,18 @@ class BucketBySequenceLength(Keyed):
             shapes = rows.spec.structure.build(closed)
         return PaddedBatch(rows, size, shapes, self.padding_values, self.drop_remainder, origin=self.origin)
 
+    @property
+    def rows_per_batch(self) -> int | None:
+        sizes = set(map(int, self.bucket_batch_sizes))
+        return sizes.pop() if self.drop_remainder and len(sizes) == 1 else None
+
     @cached_property
     def spec(self) -> Spec:
         if self.pad_to_bucket_boundary and not self.no_padding:
             made = PaddedBatch(self.input, 1, self.padded_shapes, self.padding_values, origin=self.origin).spec
         else:
             made = self._batch(0, self.input).spec
-        # Also where all batches are full and of one size: replicas then share what is left of them at the end of the data.
+        # Also where `rows_per_batch` is known: replicas then share what is left of the batches at the end of the data.
         return made.map(lambda leaf: leaf if leaf.shape is None else leaf.with_shape((None, *leaf.shape[1:])))
 
     def stream(self, state: State, run: Run) -> Stream:

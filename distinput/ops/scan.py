@@ -98,7 +98,7 @@ class Scan(Node):
 
     def __post_init__(self) -> None:
         take_functions(self, "scan", "scan_func")
-        assert self.carry is not None
+        self.carry  # noqa: B018 - checked now
 
     def added(self) -> Self:
         first = self.input.first_in_memory

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_arrow`: the rows of a table in memory, or of a stream that is opened in each pass."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -445,14 +445,14 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
     valid = dict(reading.valid)
     for option in (dict(reading.nulls), valid):
         for name in option:
-            if not any(_is_of(name, column) for column in columns):
+            if _column_of(name, columns) is None:
                 raise InvalidArgumentError(
                     f"{reading.who}: there is no column {name!r}; the columns are {', '.join(map(str, columns))}"
                 )
     for name, values in columns.items():
         arrays[name] = values
         if is_arrow_array(values):
-            told = _told_columns(arrow_array_of(values), name, reading)
+            told = _told_columns(arrow_array_of(values), name, columns, reading)
             if told is not None:
                 arrays[name] = told.pop(str(name))
                 marks |= told
@@ -461,11 +461,11 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
     return from_tensor_slices({**arrays, **marks}, reading.who)
 
 
-def _told_columns(array: Any, name: Any, reading: Reading) -> dict[str, Any] | None:
+def _told_columns(array: Any, name: Any, columns: Mapping[Any, Any], reading: Reading) -> dict[str, Any] | None:
     """A named array whose nulls are told or replaced, and the marks beside it, by name; None: nothing is said of them."""
     batch = one_batch(pa.table({str(name): array}))
     nulls, valid = [
-        tuple([(str(path), told) for path, told in option if _is_of(path, name)])
+        tuple([(str(path), told) for path, told in option if _column_of(path, columns) == name])
         for option in (reading.nulls, reading.valid)
     ]
     own = replace(reading, nulls=nulls, valid=valid).of_table([batch], batch.schema)
@@ -475,9 +475,10 @@ def _told_columns(array: Any, name: Any, reading: Reading) -> dict[str, Any] | N
     return columns_of(marked(batch, own.valid, dict(nulls)), dict(nulls))
 
 
-def _is_of(path: Any, name: Any) -> bool:
-    """Whether a path is that of a column, or of what is in it."""
-    return path == name or str(path).startswith((f"{name}.", f"{name}[]"))
+def _column_of(path: Any, columns: Iterable[Any]) -> Any:
+    """The column that a path is that of, or of something in it: of `a` and `a.b` the longer one; None: there is none."""
+    ours = [name for name in columns if path == name or str(path).startswith((f"{name}.", f"{name}[]"))]
+    return max(ours, key=lambda name: len(str(name)), default=None)
 
 
 def _of_array(array: Any, reading: Reading) -> Node:

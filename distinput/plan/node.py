@@ -23,13 +23,12 @@ from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run
 from distinput.values.spec import DatasetSpec, Spec, TensorSpec
 
 if TYPE_CHECKING:
-    from distinput import url_secrets
     from distinput.plan import batch_sizes as sizes_of_batches
     from distinput.plan import binding
     from distinput.plan import code as step_code
@@ -39,7 +38,6 @@ else:
     binding = later("distinput.plan.binding")  # functions are for pipelines that have some
     step_code = later("distinput.plan.code")  # what identifies a step is for states
     sizes_of_batches = later("distinput.plan.batch_sizes")  # for workers
-    url_secrets = later("distinput.url_secrets")  # for texts
 
 
 INFINITE = -1
@@ -121,7 +119,7 @@ class Node(ABC):
 
     def __repr__(self) -> str:
         shown = [f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr]
-        return url_secrets.without_secrets(f"{type(self).__qualname__}({', '.join(shown)})")
+        return without_secrets(f"{type(self).__qualname__}({', '.join(shown)})")
 
     # ------------------------------------------------------------------------
     # The contract: three answers that every op gives, and those that it gives if it can.
@@ -879,7 +877,7 @@ def describe(value: Any, most: int | None = 60) -> str:
         text = "{" + ", ".join(f"{k}: {describe(v, None)}" for k, v in value.items()) + "}"
     else:
         text = str(value) if not isinstance(value, str) else repr(value)
-    text = url_secrets.without_secrets(text)
+    text = without_secrets(text)
     return text if most is None or len(text) <= most else text[: most - 3] + "..."
 
 

@@ -19,7 +19,7 @@ from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_
 from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import Mark, State
 from distinput.kernels.kernel import Flag
-from distinput.names.lazy import dataclass, later
+from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.run.threads import Closing, Pool, Threads
 from distinput.values.leaves import is_ragged
 
@@ -635,12 +635,12 @@ class Run(Closing):
         if trouble.located:
             return
         trouble.located = True  # the innermost op is the one at fault
-        with suppress(
-            OSError
-        ):  # where no more files can be opened, the module that words it may not have been loaded yet
+        # Where no more files can be opened, modules may not have been loaded yet; the error is told nevertheless.
+        with suppress(OSError):
             error.add_note(f"in {where()}")
         note_open_files(error)
-        url_secrets.scrub(error)
+        with suppress(OSError):
+            url_secrets.scrub(error)
 
     def note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
         """Say with an error of a step which record it is about, or how far was read if that is not known."""
@@ -653,10 +653,10 @@ class Run(Closing):
             with suppress(Exception):  # of looking for it, such as that the file is gone
                 told = step.told_record(error, state, ahead)
         if told:
-            error.add_note(url_secrets.without_secrets(told))
+            error.add_note(without_secrets(told))
         elif self.reading is not None:
             behind = " (how far was read by then; the error is somewhere before)" if told is None else ""
-            error.add_note(url_secrets.without_secrets(f"last read: {self.reading()}{behind}"))
+            error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
 
     def _watched(self, step: Step, counter: OpCounters, stream: Stream, state: State | None) -> Stream:
         clock, inner = Run.clock, self._inner

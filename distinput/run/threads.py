@@ -100,7 +100,10 @@ def _watch() -> None:
     """Have everything ended before the program takes its modules apart, and before Python waits for threads."""
     import atexit
 
-    getattr(threading, "_register_atexit", atexit.register)(_end_all)
+    try:
+        getattr(threading, "_register_atexit", atexit.register)(_end_all)
+    except RuntimeError:  # Python waits for this thread already: the program has come to its end
+        atexit.register(_end_all)
 
 
 def _end_all() -> None:

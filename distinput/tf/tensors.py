@@ -246,7 +246,7 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
     made, axes = _numbers("reduce_mean", input_tensor, keepdims), _axes(axis)
     if isinstance(made, RaggedTensor):
         return made.mean(axis=axes)
-    if made.dtype.kind in "iu":
+    if made.dtype.kind in "iu" and not _is_elsewhere(made):
         return _mean_of_integers(made, axes, keepdims)
     return made.mean(axis=axes, keepdims=keepdims).astype(made.dtype)
 

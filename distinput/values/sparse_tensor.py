@@ -85,7 +85,8 @@ class SparseTensor(_Parts):
             )
         fill = zero(values.dtype, ()) if default_value is None else default_value
         out = np.full(self.shape, fill, values.dtype)
-        out[tuple(places.T)] = values
+        if len(values):
+            out[tuple(places.T)] = values
         return out
 
 

@@ -38,11 +38,19 @@ def test_wrong_arguments_end_with_status_2(tmp_path: Path) -> None:
         assert end.value.code == 2
 
 
-@pytest.mark.parametrize("words", [("convert", "--to", "jsonl", "-o", "b", "--writer-option"), ("verify", "--option")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("convert", "--to", "jsonl", "-o", "b", "--writer-option"),
+        ("verify", "--option"),
+        ("head", "--option"),
+        ("count", "--option"),
+    ],
+)
 def test_what_has_a_word_of_its_own_is_no_option(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
-    name = "shards" if words[0] == "convert" else "workers"
+    name = {"convert": "shards", "verify": "workers"}.get(words[0], "format")
     assert main([words[0], str(tmp_path / "a.csv"), *words[1:], f"{name}=1"]) == 1
     assert f"{words[-1]} {name}: is no such option, but has a word of its own" in capsys.readouterr().err

@@ -74,3 +74,20 @@ def test_a_real_program_ends_what_is_open_before_its_modules_are_gone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip() == '["ended", 1.0]'
+
+
+LATE = """
+import threading
+import distinput as di
+
+def elements():
+    threading.main_thread().join()  # Python waits for threads of the program, and has begun to end
+    print(di.data.Dataset.range(5).map(lambda x: x + 1).batch(4).to_list())
+
+threading.Thread(target=elements).start()
+"""
+
+
+def test_the_first_pass_may_begin_when_the_program_ends() -> None:
+    run = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=False, timeout=300)
+    assert run.stdout == "[[1, 2, 3, 4], [5]]\n", run.stderr

@@ -235,6 +235,7 @@ except OSError as error:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
+@pytest.mark.fresh_process
 @pytest.mark.parametrize("way", ["interleave", "zip", "write", "iterators"])
 def test_a_process_without_descriptors_says_the_cure(way: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", OUT_OF_FILES, str(tmp_path), way]
@@ -243,3 +244,39 @@ def test_a_process_without_descriptors_says_the_cure(way: str, tmp_path: Path) -
     assert "as many files and connections open as it may" in found
     assert "ulimit -n 65536" in found
     assert "cycle_length" in found
+
+
+TAKES_ALL = """
+import os, resource, sys
+import distinput as di
+
+def f(x):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True:
+            os.open(os.devnull, os.O_RDONLY)
+    except OSError:
+        raise ValueError("mine") from None
+
+numbers = di.data.Dataset.range(3)
+made = {
+    "map": lambda: numbers.map(f),
+    "parallel map": lambda: numbers.map(f, num_parallel_calls=2),
+    "filter": lambda: numbers.filter(f),
+    "flat_map": lambda: numbers.flat_map(f),
+    "generator": lambda: di.data.Dataset.from_generator(lambda: map(f, [1]), output_signature=di.TensorSpec([], "int64")),
+}[sys.argv[1]]()
+try:
+    made.to_list()
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.fresh_process
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
+@pytest.mark.parametrize("step", ["map", "parallel map", "filter", "flat_map", "generator"])
+def test_an_error_is_told_also_where_no_module_can_be_loaded(step: str) -> None:
+    command = [sys.executable, "-c", TAKES_ALL, step]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert found.stdout == "mine\n", found.stderr

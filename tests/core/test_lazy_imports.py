@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from distinput.data.dataset import Dataset, transformation
 from distinput.names.lazy import later, lazy, library, placed
 from tests.house.imports import lazy_names, module_name
 
@@ -142,3 +143,16 @@ def test_no_name_that_is_loaded_later_is_that_of_a_file_of_the_package(name: str
     files = {file.name for file in pkgutil.iter_modules(getattr(module, "__path__", ()))}
     names = {line.rpartition(" as ")[2]: line for line in told if " as " in line}
     assert {each: names[each] for each in files & {*names} if not names[each].startswith(f"from {name} ")} == {}
+
+
+def test_a_method_whose_module_cannot_be_loaded_is_not_one_that_is_missing() -> None:
+    def load() -> Any:
+        return placed("fractions:NotThere")  # as of a module that a signal handler finds half loaded
+
+    class Pipeline(Dataset):
+        each = transformation(load)
+
+    with pytest.raises(
+        ImportError, match=r"Dataset\.each: its module cannot be loaded: .*'fractions' has no attribute"
+    ):
+        Pipeline(Dataset.range(3).node).each()

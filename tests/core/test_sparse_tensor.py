@@ -21,6 +21,11 @@ def test_values_stand_at_their_places() -> None:
     assert sparse.to_dense(b"?").tolist() == [[b"?", b"a"], [b"b", b"?"]]
 
 
+@pytest.mark.parametrize("places", [np.zeros((0, 1)), np.zeros((0, 1), np.int64)])
+def test_no_values_have_places_of_any_dtype(places: Any) -> None:
+    assert SparseTensor(places, np.zeros(0), [3]).to_dense().tolist() == [0, 0, 0]
+
+
 def test_lists_become_arrays() -> None:
     sparse = SparseTensor([[0, 1]], [7], (2, 3))
     assert [part.dtype for part in sparse] == [np.int64, np.int32, np.int64]

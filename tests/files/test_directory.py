@@ -153,6 +153,15 @@ def test_files_and_folders_of_a_store_may_be_named_like_a_pattern(name: str) -> 
         assert [row["x"] for row in di.data.FileDataset(names)] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("root", ["memory://", "memory:///"])
+def test_what_was_written_into_the_root_of_a_store_is_read(root: str) -> None:
+    written = di.data.Dataset.range(3).map(lambda x: {"x": x}).write(root, "csv")
+    try:
+        assert [row["x"] for row in di.data.FileDataset(root)] == [0, 1, 2]
+    finally:
+        fsspec.filesystem("memory").rm([*written.paths, f"/{MANIFEST}"])
+
+
 def test_a_pattern_of_a_store_still_matches_others() -> None:
     root = f"memory://{uuid4()}"
     for name in ("a1.txt", "a2.txt", "ab.txt"):

@@ -5,9 +5,11 @@ import errno
 import socket
 import ssl
 from collections.abc import Iterator
+from fractions import Fraction
 from threading import Event
 from typing import Any
 
+import numpy as np
 import pytest
 
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -143,6 +145,11 @@ def test_a_read_that_nobody_waits_for_is_given_up() -> None:
 def test_times_are_positive(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"Retries: {name} must be more than 0 seconds, got 0"):
         Retries(**{name: 0})
+
+
+@pytest.mark.parametrize("seconds", [np.int64(5), np.float32(5), Fraction(5)])
+def test_times_are_numbers_of_any_kind(seconds: Any) -> None:
+    assert Retries(deadline=seconds).deadline == 5
 
 
 def _named(name: str, *bases: type) -> type[Exception]:

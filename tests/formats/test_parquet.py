@@ -413,3 +413,16 @@ def test_rows_are_those_of_the_row_groups_where_the_footer_does_not_say_them(tmp
     path.write_bytes(data[: -8 - size] + footer[:schema_ends] + b"\x16\x08" + footer[schema_ends + 2 :] + data[-8:])
     with pytest.raises(di.errors.DataLossError, match="says 4 rows, but its row groups have 5"):
         di.data.ParquetDataset(str(path)).to_list()
+
+
+@pytest.mark.parametrize(
+    "compression, codecs",
+    [("lz4_raw", ["LZ4", "LZ4"]), ({"x": "zstd", "y": None}, ["ZSTD", "UNCOMPRESSED"]), (None, ["UNCOMPRESSED"] * 2)],
+)
+def test_columns_are_compressed_as_pyarrow_would(compression: Any, codecs: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    write_parquet(path, {"x": [1, 2], "y": [3, 4]}, compression=compression)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    assert [group.column(number).compression for number in range(2)] == codecs
+    with pytest.raises(InvalidArgumentError, match=r"write_parquet: compression of Parquet files must be .* got 'lzo'"):
+        write_parquet(path, {"x": [1]}, compression={"x": "lzo"})

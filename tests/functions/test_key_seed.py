@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distinput.ops.map import generator_of
+from distinput.ops.map import KeySeed, generator_of
 
 FIRST, SECOND = np.array([1, 2], np.uint64), np.array([1, 3], np.uint64)
 
@@ -49,3 +49,9 @@ def test_it_spawns_where_no_other_was_made(tmp_path: Path) -> None:
     code = f"import pickle; print(pickle.load(open({str(tmp_path / 'rng')!r}, 'rb')).spawn(1)[0].random())"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ran.stdout, ran.stderr) == (f"{rng.spawn(1)[0].random()}\n", "")
+
+
+def test_the_seed_of_a_generator_that_version_0_4_0_has_pickled_spawns() -> None:
+    seed = KeySeed.__new__(KeySeed)
+    seed.__setstate__({"key": FIRST, "_children": None})
+    assert seed.spawn(1)[0].generate_state(2).tolist() == KeySeed(FIRST).spawn(1)[0].generate_state(2).tolist()

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -73,3 +76,12 @@ def test_rows_of_both_are_reached_by_position() -> None:
     made = RANGE(3).concatenate(RANGE(10, 14)).skip(2).take(3)
     assert made.to_list() == [2, 10, 11]
     assert np.asarray(list(RANGE(3).concatenate(RANGE(10, 14)).shuffle(7, seed=1))).sum() == 3 + 46
+
+
+@pytest.mark.fresh_process
+def test_elements_are_compared_also_where_asserts_are_left_out() -> None:
+    program = "import distinput as di; r = di.data.Dataset.range; r(2).concatenate(r(2).map(lambda x: x / 2)).to_list()"
+    run = subprocess.run(
+        [sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "TypeError: concatenate: all datasets must have the same dtypes" in run.stderr

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.sharding.own_rows import batch_size_of
 from distinput.testing.block_sizes import small_blocks
 from distinput.testing.laws import check_restart
 from tests.ops.iterating import plain, until_error
@@ -268,6 +269,22 @@ def test_the_spec_of_batches_without_padding_may_have_no_rank() -> None:
 def test_boundaries_fit_into_int64() -> None:
     with pytest.raises(InvalidArgumentError, match="bucket_by_sequence_length: bucket_boundaries must be at most"):
         RANGE(3).bucket_by_sequence_length(lambda x: x, [1 << 70], [1, 1])
+
+
+@pytest.mark.parametrize("tail", ["drop", "pad"])
+def test_the_size_of_full_batches_of_buckets_is_known(tail: str) -> None:
+    """A job whose steps need it has it, though the spec leaves it open."""
+    made = RANGE(7).bucket_by_sequence_length(lambda x: x, [3, 100], [2, 2, 2], drop_remainder=True).prefetch(1)
+    assert [batch_size_of(made.node), made.element_spec] == [2, di.TensorSpec([None], "int64")]
+    steps = list(
+        di.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).experimental_distribute_dataset(
+            made, di.distribute.InputOptions(tail=tail)
+        )
+    )
+    assert len(steps) == 3
+    for sizes, drop in (([2, 2, 2], False), ([2, 2, 4], True)):
+        other = RANGE(7).bucket_by_sequence_length(lambda x: x, [3, 100], sizes, drop_remainder=drop)
+        assert batch_size_of(other.node) is None
 
 
 def test_full_batches_of_buckets_are_all_delivered_to_replicas() -> None:

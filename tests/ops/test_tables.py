@@ -274,6 +274,15 @@ def test_fields_and_items_in_a_dict_of_columns_are_named_as_those_of_a_table(sai
     assert list(map(plain, rows)) == list(map(plain, Dataset.from_arrow(pa.table(columns), **said).to_list()))
 
 
+@pytest.mark.parametrize("said", [{"nulls": {"a.b": 7}}, {"valid": ["a.b"]}, {"valid": {"a.b": "known"}}])
+@pytest.mark.parametrize("names", [("a", "a.b"), ("a.b", "a")])
+def test_a_column_may_be_named_like_a_field_of_another_one(names: tuple[str, str], said: dict[str, Any]) -> None:
+    arrays = {"a": pa.array([1, 2]), "a.b": pa.array([1, None])}
+    columns = {name: arrays[name] for name in names}
+    rows = Dataset.from_arrow(columns, **said).to_list()
+    assert rows == Dataset.from_arrow(pa.table(columns), **said).to_list()
+
+
 def test_columns_of_structs_in_a_dict_are_those_of_a_table() -> None:
     structs = pa.array([{"x": 1, "y": {"z": "a"}}, {"x": 2, "y": {"z": "b"}}, {"x": 3, "y": {"z": "c"}}])
     lists = pa.array([[{"x": 1}], [], [{"x": 2}, {"x": 3}]])

@@ -16,7 +16,7 @@ from distinput import ops
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import codec_of_suffix
-from distinput.files.folder import named_files
+from distinput.files.folder import join_path, named_files
 from distinput.files.mounts import Storage, stored
 from distinput.files.paths import as_paths, local_path
 from distinput.formats import FORMATS, format_named
@@ -93,7 +93,7 @@ def written_format(
         written = None
     if written is not None:
         written.check_format()
-        folder = filenames if local_path(names[0]) is not None else f"{as_paths(filenames)[0].rstrip('/')}/"
+        folder = filenames if local_path(names[0]) is not None else join_path(as_paths(filenames)[0], "")
         return folder, written.format, {**written.options, **options}
     found = recognise(named_files(names, of_folder))
     return filenames, found.format, {**found.options, **options}

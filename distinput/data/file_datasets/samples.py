@@ -97,7 +97,8 @@ class ImageFolderDataset(Dataset[Any]):
             raise InvalidArgumentError(f"ImageFolderDataset: channels must be 0, 1, 3 or 4, got {channels}")
         if class_names is not None and len(set(class_names)) < len(class_names):
             raise InvalidArgumentError(f"ImageFolderDataset: class_names has a name twice, got {list(class_names)}")
-        images = _images((local_path(root) or root).rstrip("/") or root)
+        local = local_path(root)
+        images = _images(join_path(root, "") if local is None else local.rstrip("/") or root)
         names = tuple(sorted(images)) if class_names is None else tuple(class_names)
         absent = [each for each in names if each not in images]
         if absent or not any(images[each] for each in names):

@@ -20,6 +20,7 @@ from distinput.distribute.core.values import DistributedValues, PerReplica
 from distinput.distribute.variables.policy import (
     VariableAggregation,
     VariablePolicy,
+    as_indices,
     as_initial,
     as_operand,
     kind_of,
@@ -144,8 +145,10 @@ def _with_rows(kind: str, value: Any, store: Store) -> Any:
     """What a replica writes; a scalar that stands for all rows as rows, which those of other replicas come behind."""
     if not isinstance(value, IndexedSlices) or kind.startswith("scatter_nd") or np.ndim(value.values):
         return value
-    scalar, shape = as_operand(value.values, store.dtype, kind), (*np.shape(value.indices), *store.shape[1:])
-    return IndexedSlices(scalar + np.zeros(shape, scalar.dtype), value.indices, value.dense_shape)
+    scalar, indices = as_operand(value.values, store.dtype, kind), as_indices(value.indices, kind)
+    indices = indices if indices.shape else indices.reshape(1)  # several replicas' are joined
+    rows = scalar + np.zeros((*indices.shape, *store.shape[1:]), scalar.dtype)
+    return IndexedSlices(rows, indices, value.dense_shape)
 
 
 class DistributedVariable(Variable, DistributedValues):

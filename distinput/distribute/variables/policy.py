@@ -9,7 +9,7 @@ import numpy as np
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.values.leaves import STRING, as_dtype, as_eager_leaf, as_leaf, cast_within, dtype_name
+from distinput.values.leaves import STRING, as_dtype, as_eager_leaf, as_leaf, cast_within, dtype_name, members_of
 
 # ----------------------------------------------------------------------------
 # What users give to a variable becomes an array of the variable's dtype.
@@ -57,7 +57,8 @@ def as_operand(value: Any, dtype: np.dtype[Any], what: str) -> Any:
     if type(value) is np.ndarray and value.dtype == dtype and dtype != STRING:
         return value
     if isinstance(value, _HOST):
-        leaf = as_leaf(value)
+        with np.errstate(over="ignore"):  # as above
+            leaf = as_leaf(value)
         array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     elif not isinstance(getattr(value, "dtype", None), np.dtype) or not hasattr(value, "shape"):
         array = np.asarray(as_leaf(_without_gradient(value)))
@@ -97,14 +98,22 @@ def _cast(value: Any, array: Any, dtype: np.dtype[Any]) -> Any:
         if not limits.min <= value <= limits.max:
             raise TypeError(f"Cannot convert {value} to a value of dtype {dtype}: it is out of range")
         return np.array(value, dtype)
-    if dtype.kind in "fc" and isinstance(value, float | complex):
-        return np.array(value, dtype)  # from the number itself, which has more digits than float32
+    if dtype.kind in "fc" and _has_floats(value):
+        return np.array(value, dtype)  # from the numbers themselves, which have more digits than float32
     if not isinstance(array, _HOST):
         return array.astype(dtype)
     try:
         return cast_within(array, dtype)
     except InvalidArgumentError:
         raise TypeError(f"Cannot convert {value} to a value of dtype {dtype}: it is out of range") from None
+
+
+def _has_floats(value: Any) -> bool:
+    """Whether it is a float of Python, or a list of numbers among which is one."""
+    if not isinstance(value, list | tuple):
+        return isinstance(value, float | complex)
+    kinds = set(map(type, members_of(value)))
+    return float in kinds and all(issubclass(kind, int | float | complex | np.number) for kind in kinds)
 
 
 def _check_kind(value: Any, given: np.dtype[Any], dtype: np.dtype[Any], what: str) -> None:

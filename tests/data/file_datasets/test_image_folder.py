@@ -139,3 +139,13 @@ def test_one_folder_and_no_class_twice(folder: Path) -> None:
         di.data.ImageFolderDataset([folder / "a", folder / "b"])
     with pytest.raises(InvalidArgumentError, match="class_names has a name twice"):
         di.data.ImageFolderDataset(folder, class_names=["a", "a"])
+
+
+@pytest.mark.parametrize("root", ["memory://", "memory:///"])
+def test_the_root_of_a_store_has_classes(root: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(memory), "store", {})
+    monkeypatch.setattr(type(memory), "pseudo_dirs", [""])
+    for name in ("a/deep/3.bmp", "c/1.png"):
+        memory.pipe(f"/{name}", (folder / name).read_bytes())
+    assert firsts(di.data.ImageFolderDataset(root)) == [(2, 0), (3, 1)]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import distinput as di
 from distinput.distribute.variables.policy import as_indices, as_initial, as_operand, kind_of
 
 
@@ -108,3 +109,13 @@ def test_tensors_of_pytorch_are_taken_whatever_they_are_part_of() -> None:
     assert as_indices(torch.tensor([1, 0]), "scatter_add").tolist() == [1, 0]
     with pytest.raises(ValueError, match="conversion requested dtype int32 for Tensor with dtype float32"):
         as_operand(recorded, np.dtype(np.int32), "assign")
+
+
+@pytest.mark.parametrize("value", [[0.1, 1e40], (0.1, 1), [[0.1], [16777217.0]], [0.1, np.float32(0.1)]])
+def test_floats_in_lists_keep_the_digits_of_a_stated_dtype(value: Any) -> None:
+    """As in TensorFlow, and as a float alone: they are not float32 on the way."""
+    exact = np.array(value, np.float64).tolist()
+    v = di.Variable(value, dtype="float64")
+    assert v.numpy().tolist() == di.constant(value, "float64").tolist() == exact
+    assert v.assign(np.zeros(np.shape(value))).assign(value).numpy().tolist() == exact
+    assert v.assign_sub(value).numpy().any() is np.False_

@@ -68,3 +68,11 @@ def test_a_scalar_stands_for_all_rows_whatever_replicas_make_of_them(kind: str, 
         assert python == scalar == rows
         assert rows[1] == [1, 1]
         assert rows[0] == rows[2] != [1, 1]
+
+
+def test_replicas_scatter_one_row() -> None:
+    strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        v = di.Variable(np.ones((3, 2), "f4"), aggregation=di.VariableAggregation.SUM)
+    strategy.run(lambda: v.scatter_add(di.IndexedSlices(3, 1)))
+    assert v.numpy().tolist() == [[1, 1], [7, 7], [1, 1]]
