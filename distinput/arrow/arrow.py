@@ -716,7 +716,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         return {part: _to_columns(values, place.field(part)) for part, values in _parts_of_intervals(array).items()}
     if types.is_struct(kind):
         if is_in_place(kind):
-            value, valid = array.field(0), array.field(1)
+            value, valid = array.field(0), array.field(1).fill_null(False)  # a null in the place of a list that is one
             return Nullable(value=_to_columns(value, place), valid=_to_columns(valid, place))
         # `flatten` makes each field of a null struct a null.
         return {
@@ -785,7 +785,12 @@ def _filled(array: Any, place: _Place) -> Any:
     if place.fill is None:
         place.refuse(array)  # what is in no list may hold anything
         return array.fill_null(False) if types.is_boolean(array.type) else array
-    return array.fill_null(replacement(place.column, place.fill, array.type))
+    return fill_nulls(array, replacement(place.column, place.fill, array.type))
+
+
+def fill_nulls(array: Any, value: Any) -> Any:
+    """An array with a Scalar in the place of its nulls. Arrow brings decimals that end before their point to another type."""
+    return array.fill_null(value).cast(array.type)
 
 
 def _numbers(array: Any) -> Array:
@@ -926,10 +931,7 @@ def _fixed_lists(array: Any, place: _Place) -> Any:
         valid = ~_is_null(array)
         # The places below a null list hold anything; they become nulls, and those are filled.
         there = np.repeat(valid, size)
-        if types.is_fixed_size_list(inner.type):  # of which Arrow chooses none
-            inner = inner.take(pa.array(np.arange(len(inner)), mask=~there))
-        else:
-            inner = pc.if_else(pa.array(there), inner, pa.scalar(None, inner.type))
+        inner = with_offsets(inner).take(pa.array(np.arange(len(inner)), mask=~there))
 
     def holding(items: Mask) -> Mask:
         return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
