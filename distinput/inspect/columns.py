@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from distinput.arrow.arrow import with_offsets
+from distinput.arrow.validity import items_of
 from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
@@ -71,9 +72,9 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
         type_name = _shown(kind)
         if _is_list(kind):
             lengths = _ints(compute.list_value_length(there))
-            flat = _stored(compute.list_flatten(there))
+            flat = _stored(items_of(there)[0])
             while _is_list(flat.type):
-                flat = _stored(compute.list_flatten(flat))
+                flat = _stored(items_of(flat)[0])
             if types.is_struct(flat.type):
                 yield LeafColumn(name, type_name, rows, nulls, lengths)
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records

@@ -152,7 +152,7 @@ def test_maps_become_wider_and_lists_of_what_arrow_makes_none_of_stay(tmp_path: 
         pa.table({"m": maps[0]}),
         pa.table({"m": pa.array([[("a", "b")]], pa.map_("string", "string"))}),
     )
-    with pytest.raises(InvalidArgumentError, match="column .m. is of type string, and the schema says int64"):
+    with pytest.raises(InvalidArgumentError, match=r"column .m. is of type string, and the schema says int64"):
         ParquetDataset(texts, schema={"m": pa.map_("string", "int64")}).to_list()
     lists = pa.nulls(1, pa.list_(pa.list_(pa.uuid())))
     files = write(tmp_path, "parquet", pa.table({"l": lists}), pa.table({"l": lists, "x": [1]}))
