@@ -68,7 +68,7 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
             yield from parts_of(f"{name}.{field.name}", part)
     else:
         rows, nulls = len(array), array.null_count
-        there = array.filter(array.is_valid()) if nulls else array  # `drop_null` lacks types where all of them are null
+        there = array.filter(array.is_valid()) if nulls else array  # `drop_null` lacks types where all are null
         type_name = _shown(kind)
         if _is_list(kind):
             lengths = _ints(compute.list_value_length(there))
@@ -80,7 +80,7 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
                 return
             text = _is_text(flat.type)
-            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else flat.drop_null())
+            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else flat.filter(flat.is_valid()))
         elif _is_text(kind):
             yield LeafColumn(name, type_name, rows, nulls, _ints(compute.binary_length(there)))
         else:

@@ -32,6 +32,7 @@ def _lists(items: Any) -> Any:
         (pa.array([None, None]), "null", None, None),
         (pa.array(["x", "x"]).dictionary_encode(), "string", [1, 1], None),
         (pa.nulls(2, pa.list_(pa.json_())), "string[?]", [], None),
+        (_lists(pa.nulls(3, pa.map_(pa.int32(), pa.json_()))), "map<int32, extension<arrow.json>>[?]", [1], None),
         (_lists(pa.array(["a", None, "b"]).dictionary_encode()), "string[?]", [1], None),
         (_lists(pa.array([5, None, 7]).dictionary_encode()), "int64[?]", [1], [7]),
         (_lists(pa.array(["a", None, "b"], pa.string_view())), "string[?]", [1], None),
