@@ -22,6 +22,7 @@ from distinput.arrow.arrow import (
     is_list,
     names_of,
     replacement,
+    take,
     with_offsets,
     without_rows,
 )
@@ -242,7 +243,7 @@ def stored(array: Any) -> Any:
     """Values as they are stored, with offsets and without dictionaries at the top."""
     array = with_offsets(array)
     while isinstance(array, pa.ExtensionArray) or pa.types.is_dictionary(array.type):  # also among the values of others
-        stored = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary.take(array.indices)
+        stored = array.storage if isinstance(array, pa.ExtensionArray) else take(array.dictionary, array.indices)
         array = with_offsets(stored)
     return array
 
@@ -256,7 +257,7 @@ def _find(array: Any, name: str, depth: int, found: dict[str, None], structs: bo
         if structs and array.null_count and (every or not all_missing(kind)):
             found[path] = None
             places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-            parts = [stored(part).take(places) for part in parts]
+            parts = [take(stored(part), places) for part in parts]
         for field, part in zip(kind, parts, strict=True):
             _find(part, f"{name}.{field.name}", 0, found, structs, every)
         return
@@ -272,7 +273,7 @@ def items_of(array: Any) -> tuple[Any, Any]:
     if types.is_fixed_size_list(kind):
         items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
         if array.null_count:
-            items = items.take(pa.array(np.flatnonzero(np.repeat(valid, kind.list_size))))
+            items = take(items, pa.array(np.flatnonzero(np.repeat(valid, kind.list_size))))
         return items, None
     starts = array.offsets.to_numpy().astype(np.int64) if len(array) else np.zeros(1, np.int64)
     sizes = np.where(valid, np.diff(starts), 0)
@@ -284,7 +285,7 @@ def items_of(array: Any) -> tuple[Any, Any]:
     if int(offsets[-1]) == int(starts[-1] - starts[0]):
         return values.slice(int(starts[0]), int(offsets[-1])), pa.array(offsets)
     places = np.arange(offsets[-1]) + np.repeat(starts[:-1] - offsets[:-1], sizes)
-    return values.take(pa.array(places)), pa.array(offsets)
+    return take(values, pa.array(places)), pa.array(offsets)
 
 
 def _marked(
@@ -375,7 +376,7 @@ def _zeros_at_nulls(part: Any, whole: Any) -> Any:
         return part
     valid = whole.is_valid().to_numpy(zero_copy_only=False)
     places = np.where(valid, np.arange(len(part)), len(part))
-    return pa.concat_arrays([part, _zeros(part.type)]).take(pa.array(places))
+    return take(pa.concat_arrays([part, _zeros(part.type)]), pa.array(places))
 
 
 def _plain(array: Any) -> Any:
@@ -386,7 +387,7 @@ def _plain(array: Any) -> Any:
     if isinstance(array, pa.ExtensionArray) and not isinstance(array.type, pa.FixedShapeTensorType):
         return _plain(array.storage)
     if types.is_dictionary(array.type):
-        return _plain(array.dictionary.take(array.indices))
+        return _plain(take(array.dictionary, array.indices))
     if types.is_null(array.type):  # which has no zero
         return array.cast(pa.binary())
     nulls = array.is_null() if array.null_count else None
@@ -407,7 +408,7 @@ def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> An
         places = np.full((len(valid), size), len(items), np.int64)
         places[valid] = np.arange(len(items)).reshape(np.count_nonzero(valid), size)
         items = _plain(items)
-        items = pa.concat_arrays([items, _zeros(items.type)]).take(pa.array(places.reshape(-1)))
+        items = take(pa.concat_arrays([items, _zeros(items.type)]), pa.array(places.reshape(-1)))
     return lists_of_size(items, size, len(valid), nulls)
 
 

@@ -24,6 +24,7 @@ from distinput.arrow.arrow import (
     is_text,
     names_of,
     schema_spec,
+    take,
     without_runs,
 )
 from distinput.arrow.record_batches import column_to_arrow
@@ -725,7 +726,7 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         return array
     array = without_runs(array)
     if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = take(array.dictionary, array.indices)
     if types.is_struct(array.type):
         parts = {field.name: part for field, part in zip(array.type, array.flatten(), strict=True)}
         fields = [_brought(path, f"{name}.{each.name}", parts.get(each.name), each.type, rows) for each in wanted]

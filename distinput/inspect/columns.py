@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from distinput.arrow.arrow import with_offsets
+from distinput.arrow.arrow import take, with_offsets
 from distinput.arrow.validity import items_of
 from distinput.names.lazy import dataclass
 
@@ -68,7 +68,7 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
             yield from parts_of(f"{name}.{field.name}", part)
     else:
         rows, nulls = len(array), array.null_count
-        there = array.filter(array.is_valid()) if nulls else array  # `drop_null` lacks types where all are null
+        there = _without_nulls(array)
         type_name = _shown(kind)
         if _is_list(kind):
             lengths = _ints(compute.list_value_length(there))
@@ -80,11 +80,16 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
                 return
             text = _is_text(flat.type)
-            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else flat.filter(flat.is_valid()))
+            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else _without_nulls(flat))
         elif _is_text(kind):
             yield LeafColumn(name, type_name, rows, nulls, _ints(compute.binary_length(there)))
         else:
             yield LeafColumn(name, type_name, rows, nulls, None, there)
+
+
+def _without_nulls(array: Any) -> Any:
+    """Like `drop_null`, which lacks types of which all values are null."""
+    return take(array, compute.indices_nonzero(array.is_valid())) if array.null_count else array
 
 
 def _stored(array: Any) -> Any:
@@ -92,7 +97,7 @@ def _stored(array: Any) -> Any:
     array = with_offsets(array)
     if isinstance(array, pa.ExtensionArray):
         return _stored(array.storage)
-    return _stored(array.dictionary_decode()) if types.is_dictionary(array.type) else array
+    return _stored(take(array.dictionary, array.indices)) if types.is_dictionary(array.type) else array
 
 
 def numbers_of(array: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pyarrow import types
 
-from distinput.arrow.arrow import is_list, with_offsets, without_runs
+from distinput.arrow.arrow import is_list, take, with_offsets, without_runs
 from distinput.arrow.validity import items_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
@@ -284,7 +284,7 @@ def _values(array: Any) -> list[Any]:
         items = iter(_values(items_of(array)[0]))
         return [None if size is None else list(islice(items, size)) for size in list_value_length(array).to_pylist()]
     if types.is_dictionary(array.type):
-        return _values(array.dictionary_decode())
+        return _values(take(array.dictionary, array.indices))
     if kind in ("string", "large_string"):
         array = array.view("binary" if kind == "string" else "large_binary")  # without pyarrow.compute
     try:

@@ -587,3 +587,14 @@ def test_replacements_that_are_lists_and_dicts_serve_every_way_to_read(nulls: An
     for ds in (parquet, arrow):
         assert ds[3]["l"].tolist() == []
         assert sorted(int(row["x"]) for row in ds.global_shuffle(seed=1)) == [1, 2, 3, 4]
+
+
+def test_an_empty_list_stands_for_null_lists_and_not_for_nulls_in_them() -> None:
+    table = pa.table({"f": [[0.5, None], None], "t": pa.array([[1, None], None], pa.list_(pa.time32("ms")))})
+    rows = Dataset.from_arrow(table, nulls={"f": (), "t": ()}).to_list()
+    assert [np.isnan(row["f"]).tolist() for row in rows] == [[False, True], []]
+    assert [np.isnat(row["t"]).tolist() for row in rows] == [[False, True], []]
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'i' has nulls.*valid=\['i\[\]'\]"):
+        Dataset.from_arrow(pa.table({"i": [[1, None], None]}), nulls={"i": ()}, valid=[]).to_list()
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'i' is of type int64, and \(\) is not"):
+        Dataset.from_arrow(pa.table({"i": [1, None]}), nulls={"i": ()}).to_list()
