@@ -591,7 +591,7 @@ def test_replacements_that_are_lists_and_dicts_serve_every_way_to_read(nulls: An
 
 def test_an_empty_list_stands_for_null_lists_and_not_for_nulls_in_them() -> None:
     table = pa.table({"f": [[0.5, None], None], "t": pa.array([[1, None], None], pa.list_(pa.time32("ms")))})
-    rows = Dataset.from_arrow(table, nulls={"f": (), "t": ()}).to_list()
+    rows = list(Dataset.from_arrow(table, nulls={"f": (), "t": ()}))
     assert [np.isnan(row["f"]).tolist() for row in rows] == [[False, True], []]
     assert [np.isnat(row["t"]).tolist() for row in rows] == [[False, True], []]
     with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'i' has nulls.*valid=\['i\[\]'\]"):
