@@ -433,7 +433,7 @@ def take(array: Any, places: Any) -> Any:
 
 
 def _chunks(column: Any) -> list[Any]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]  # type: ignore[no-any-return]
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _copied(table: Any) -> Any:
