@@ -217,7 +217,7 @@ class UnauthenticatedError(DistinputError, PermissionError):
 
 
 class ResourceExhaustedError(DistinputError, MemoryError):
-    """Memory or another resource is used up; nothing here raises it, but functions of users may."""
+    """There is no memory for an array of the shape that was stated; functions of users may raise it for another resource."""
 
     error_code = RESOURCE_EXHAUSTED
     __new__ = Exception.__new__  # type: ignore[assignment]  # as in NoMatchError

@@ -406,9 +406,61 @@ def _no_rows(kind: Any, name: str) -> Any:
 
 def taken(table: Any, rows: Ints) -> Any:
     """The rows of a table with these numbers, in this order."""
+    return gathered(_takeable(table), rows)
+
+
+def gathered(table: Any, rows: Ints) -> Any:
+    """Like `taken`, also of a record batch, and without types that pyarrow does not take, such as views.
+
+    Raises:
+      ArrowNotImplementedError: of pyarrow; there is such a type.
+    """
     # Given an array of NumPy, pyarrow loads pandas where it is installed, which takes 50 MB.
     numbers = np.ascontiguousarray(rows, np.int64)
-    return _takeable(table).take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))
+    if len(numbers) and any(_is_misread(chunk) for column in table.columns for chunk in _chunks(column)):
+        first = int(numbers.min())
+        table, numbers = _copied(table.slice(first, int(numbers.max()) + 1 - first)), numbers - first
+    return table.take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))
+
+
+def take(array: Any, places: Any) -> Any:
+    """`array.take(places)`, also of lists of one size in such lists, of which pyarrow takes others.
+
+    Where any of them begins behind the first value in its memory, it counts what lies before it once for each list around it,
+    and reads other values, or other memory: seen with pyarrow 26.
+    """
+    return (pa.concat_arrays([array, array.slice(0, 0)]) if _is_misread(array) else array).take(places)
+
+
+def _chunks(column: Any) -> list[Any]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _copied(table: Any) -> Any:
+    """A table, or a record batch, whose misread columns begin at the first value in their memory."""
+    for place, column in enumerate(table.columns):
+        chunks = _chunks(column)
+        if any(map(_is_misread, chunks)):
+            table = table.set_column(
+                place, table.schema.field(place), pa.concat_arrays([*chunks, chunks[0].slice(0, 0)])
+            )
+    return table
+
+
+def _is_misread(array: Any) -> bool:
+    """Whether pyarrow takes other values than those of an array; see `take`."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _is_misread(array.storage)
+    if types.is_struct(kind):
+        return any(_is_misread(array.field(place)) for place in range(kind.num_fields))
+    if types.is_fixed_size_list(kind):
+        inner = array.values
+        while isinstance(inner.type, pa.BaseExtensionType):
+            inner = inner.storage
+        begins = array.offset or inner.offset or (types.is_fixed_size_list(inner.type) and inner.values.offset)
+        return bool(types.is_fixed_size_list(inner.type) and begins) or _is_misread(inner)
+    return (is_list(kind) or types.is_map(kind)) and _is_misread(array.values)
 
 
 def _takeable(table: Any) -> Any:
@@ -454,7 +506,7 @@ def _each_of_runs(array: Any) -> Any:
     ends = array.run_ends.to_numpy()[first : first + count].astype(np.int64) - array.offset
     sizes = np.diff(np.minimum(ends, len(array)), prepend=0)
     places = np.repeat(np.arange(count), sizes)
-    return with_offsets(array.values.slice(first, count)).take(pa.array(places, pa.int64()))
+    return take(with_offsets(array.values.slice(first, count)), pa.array(places, pa.int64()))
 
 
 def with_offsets(array: Any) -> Any:
@@ -486,7 +538,7 @@ def with_offsets(array: Any) -> Any:
         first, last = (int(places.min()), int(places.max()) + 1) if len(places) else (0, 0)
         values = with_offsets(array.values.slice(first, last - first))
         # Not `flatten`, which puts slices together: of no slices it cannot make all types.
-        values = values.take(pa.array(places - first)) if len(places) else values
+        values = take(values, pa.array(places - first)) if len(places) else values
         return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=_mask(array))
     if types.is_map(kind):
         offsets = np.append(array.offsets.to_numpy(), []).astype(np.int32)
@@ -668,6 +720,10 @@ class _Place:
         """The items of lists."""
         return _Place(self.column, self.fill, self.fills, (holding, *self.above), f"{self.path}[]")
 
+    def without_fill(self) -> "_Place":
+        """The same place of what an empty list cannot replace: that stands for a null list, and not for what is in it."""
+        return _Place(self.column, None, self.fills, self.above, self.path)
+
     def rows(self, items: Mask) -> Ints:
         """The rows of the column that hold one of these items: none if they are in no list, or in one that is null."""
         for holding in self.above:
@@ -693,6 +749,8 @@ def _is_null(array: Any) -> Mask:
 def _to_columns(array: Any, place: _Place) -> Any:
     """A column, or a dict of them for a struct."""
     kind = array.type
+    if place.above and isinstance(place.fill, tuple | list) and not nested(kind):
+        place = place.without_fill()
     if _dtype_of(kind) is not None or is_text(kind):
         array = without_views(array)
         if array.null_count and place.fill is None and (missing := _missing(kind)) is not None:
@@ -705,7 +763,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         shape = _tensor_shape(kind)
         return _to_columns(array.storage, place) if shape is None else _tensors(array, shape, place)
     if types.is_dictionary(kind):
-        return _to_columns(with_offsets(array.dictionary).take(array.indices), place)
+        return _to_columns(take(with_offsets(array.dictionary), array.indices), place)
     if types.is_run_end_encoded(kind):  # what an extension type is stored as
         return _to_columns(with_offsets(array), place)
     if types.is_decimal(kind):  # NumPy has no type for them, and each float would be another number
@@ -716,7 +774,7 @@ def _to_columns(array: Any, place: _Place) -> Any:
         return {part: _to_columns(values, place.field(part)) for part, values in _parts_of_intervals(array).items()}
     if types.is_struct(kind):
         if is_in_place(kind):
-            value, valid = array.field(0), array.field(1)
+            value, valid = array.field(0), array.field(1).fill_null(False)  # a null in the place of a list that is one
             return Nullable(value=_to_columns(value, place), valid=_to_columns(valid, place))
         # `flatten` makes each field of a null struct a null.
         return {
@@ -785,7 +843,12 @@ def _filled(array: Any, place: _Place) -> Any:
     if place.fill is None:
         place.refuse(array)  # what is in no list may hold anything
         return array.fill_null(False) if types.is_boolean(array.type) else array
-    return array.fill_null(replacement(place.column, place.fill, array.type))
+    return fill_nulls(array, replacement(place.column, place.fill, array.type))
+
+
+def fill_nulls(array: Any, value: Any) -> Any:
+    """An array with a Scalar in the place of its nulls. Arrow brings decimals that end before their point to another type."""
+    return array.fill_null(value).cast(array.type)
 
 
 def _numbers(array: Any) -> Array:
@@ -926,10 +989,7 @@ def _fixed_lists(array: Any, place: _Place) -> Any:
         valid = ~_is_null(array)
         # The places below a null list hold anything; they become nulls, and those are filled.
         there = np.repeat(valid, size)
-        if types.is_fixed_size_list(inner.type):  # of which Arrow chooses none
-            inner = inner.take(pa.array(np.arange(len(inner)), mask=~there))
-        else:
-            inner = pc.if_else(pa.array(there), inner, pa.scalar(None, inner.type))
+        inner = take(with_offsets(inner), pa.array(np.arange(len(inner)), mask=~there))
 
     def holding(items: Mask) -> Mask:
         return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)

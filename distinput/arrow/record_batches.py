@@ -246,7 +246,7 @@ def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any
     A mark of items makes rows of a struct of lists, which alone may be null one by one.
     """
     if types.is_boolean(valid):
-        return None if _is_both(value) else (value, [*paths, name])  # `_array_of` could not tell it from the struct
+        return value, [*paths, name]
     if types.is_struct(value):
         value = _rows_type(value, name, paths := list(paths))
     if not (_is_list(value) and _is_list(valid)):
@@ -296,7 +296,8 @@ def _lists_type(kind: Any, structure: Structure) -> Any:
     fields = []
     for field in inner:
         child, lists = children[field.name], _list_like(kind, field.type)
-        whole = child.is_leaf or (is_nullable(child) and not _is_both(field.type))
+        told = is_nullable(child) and (not _is_both(field.type) or {"value", "valid"} == {*child.children[1].keys})
+        whole = child.is_leaf or told  # a struct keeps what no mark is about, and may itself have fields of these names
         fields.append((field.name, lists if whole else _lists_type(lists, child)))
     return pa.struct(fields)
 
@@ -339,18 +340,21 @@ def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
 def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
     if structure.is_leaf:
         return _leaf_array(next(leaves), kind, name)
-    if is_nullable(structure) and not _is_both(kind):
+    arrays: dict[str, Any] = {}
+    names, children = _fields(structure, f"column {name!r}")
+    if is_nullable(structure):
         mark, child = structure.children
         assert mark.is_leaf  # of a type that says of each value whether it is there
-        valid = column_to_arrow(next(leaves))
-        rows = not child.is_leaf and not is_nullable(child)
-        inner = _lists_type(kind, child) if rows else kind
-        return _with_nulls(_array_of(child, leaves, inner, name, size), valid, name)
-    names, children = _fields(structure, f"column {name!r}")
-    arrays = {
-        key: _array_of(child, leaves, kind.field(key).type, f"{name}.{key}", size)
-        for key, child in zip(names, children, strict=True)
-    }
+        marked = next(leaves)
+        valid = column_to_arrow(marked)
+        if types.is_boolean(valid.type) or not types.is_struct(kind):  # else a struct keeps both
+            rows = not child.is_leaf and not is_nullable(child)
+            inner = _lists_type(kind, child) if rows else kind
+            return _with_nulls(_array_of(child, leaves, inner, name, size), valid, name)
+        arrays["valid"] = _leaf_array(marked, kind.field("valid").type, name)
+        names, children = ["value"], [child]
+    for key, child in zip(names, children, strict=True):
+        arrays[key] = _array_of(child, leaves, kind.field(key).type, f"{name}.{key}", size)
     if not arrays:
         return pa.array([{}] * size, kind)
     return pa.StructArray.from_arrays([arrays[field.name] for field in kind], fields=list(kind))

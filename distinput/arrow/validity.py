@@ -15,11 +15,14 @@ import numpy as np
 from distinput.arrow.arrow import (
     all_missing,
     fields_of_map,
+    fill_nulls,
     has_missing,
     in_place,
     is_held,
     is_list,
+    names_of,
     replacement,
+    take,
     with_offsets,
     without_rows,
 )
@@ -48,7 +51,7 @@ def null_paths(batch: Any, *, structs: bool = False, every: bool = False) -> lis
         # Some functions of Arrow lack some types: there a null is met as it is read.
         with suppress(pa.ArrowNotImplementedError):
             if is_held(array.type):
-                _find(array, name, found, structs, every)
+                _find(array, name, 0, found, structs, every)
     return list(found)
 
 
@@ -65,30 +68,32 @@ def unfilled(paths: Iterable[str], schema: Any, fill: Mapping[str, Any]) -> list
     """
     filled: set[str] = set()
     for field in schema if fill else ():
-        _add_filled(field.type, field.name, fill.get(field.name), fill, filled)
+        _add_filled(field.type, field.name, 0, fill.get(field.name), fill, filled)
     return [path for path in paths if path not in filled]
 
 
-def _add_filled(kind: Any, path: str, value: Any, fill: Mapping[str, Any], filled: set[str]) -> bool:
-    """Add the paths, from this one on, at which something is put in the place of nulls; whether a null here is nowhere left.
+def _add_filled(kind: Any, name: str, depth: int, value: Any, fill: Mapping[str, Any], filled: set[str]) -> bool:
+    """Add the paths, from this place on, at which something is put in the place of nulls; whether a null here is nowhere left.
 
     Args:
-      kind: the type at the path.
-      path: of a column, a field, or the items of lists.
+      kind: the type there.
+      name: of a column or a field.
+      depth: of the lists of it whose items are meant.
       value: what stands for a null here; None: nothing.
       fill: the same by column or field, for those below.
       filled: the paths found.
     """
     if isinstance(kind, pa.BaseExtensionType):
-        return _add_filled(kind.storage_type, path, value, fill, filled)
+        return _add_filled(kind.storage_type, name, depth, value, fill, filled)
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return _add_filled(kind.value_type, path, value, fill, filled)
+        return _add_filled(kind.value_type, name, depth, value, fill, filled)
+    path = name + "[]" * depth
     if types.is_struct(kind):
         left, before = 0, len(filled)
         for field in kind:
-            place = f"{_owner(path)}.{field.name}"
+            place = f"{name}.{field.name}"
             inner = value.get(field.name) if isinstance(value, Mapping) else value
-            left += not _add_filled(field.type, place, fill.get(place, inner), fill, filled)
+            left += not _add_filled(field.type, place, 0, fill.get(place, inner), fill, filled)
         if len(filled) > before and not left:
             filled.add(path)
         return not left
@@ -97,7 +102,7 @@ def _add_filled(kind: Any, path: str, value: Any, fill: Mapping[str, Any], fille
     if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
         # An empty list stands in the place of a null one, and not of what is in it.
         items = pa.struct(fields_of_map(kind)) if types.is_map(kind) else kind.value_type
-        _add_filled(items, f"{path}[]", None if isinstance(value, list | tuple) else value, fill, filled)
+        _add_filled(items, name, depth + 1, None if isinstance(value, list | tuple) else value, fill, filled)
     return value is not None or has_missing(kind)
 
 
@@ -121,9 +126,12 @@ def default_marks(paths: Iterable[str], schema: Any) -> tuple[tuple[str, str], .
     (('x', 'x_valid'), ('s.a[]', 'a_items_valid'))
     """
     marks: list[tuple[str, str]] = []
+    names = names_of(schema)
     for path in paths:
-        name = _owner(path)
-        mark = (name if name in schema.names else name.rpartition(".")[2]) + "_items" * _depth(path) + "_valid"
+        name, depth = path, 0
+        while name.endswith("[]") and name not in names:
+            name, depth = name[:-2], depth + 1
+        mark = (name if name in schema.names else name.rpartition(".")[2]) + "_items" * depth + "_valid"
         try:
             marked_schema(schema, ((path, mark),))
         except ValueError:
@@ -174,15 +182,12 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
     ([1, 0], [True, False], [['a', ''], None], [[True, False], []])
     """
     names_of_marks, fill = dict(marks), by_place(batch.schema, fill)
-    owners = {path.partition("[")[0].partition(".")[0] for path in names_of_marks} | {
-        _owner(path) for path in names_of_marks
-    }
     names: list[str] = []
     arrays: list[Any] = []
     beside: list[tuple[str, Any]] = []
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        if name in owners or any(owner.startswith(f"{name}.") for owner in owners):
-            array, found = _marked(array, name, names_of_marks, fill)
+        if any(path == name or path.startswith((f"{name}.", f"{name}[]")) for path in names_of_marks):
+            array, found = _marked(array, name, 0, names_of_marks, fill)
             beside += found
         names.append(name)
         arrays.append(array)
@@ -226,17 +231,6 @@ def by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _owner(path: str) -> str:
-    """The column, or the field, that the path of its items begins with."""
-    while path.endswith("[]"):
-        path = path[:-2]
-    return path
-
-
-def _depth(path: str) -> int:
-    return (len(path) - len(_owner(path))) // 2
-
-
 def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any]]) -> tuple[list[str], list[Any]]:
     for name, array in beside:
         if name in names:
@@ -245,40 +239,41 @@ def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any
     return names, arrays
 
 
-def _stored(array: Any) -> Any:
+def stored(array: Any) -> Any:
     """Values as they are stored, with offsets and without dictionaries at the top."""
     array = with_offsets(array)
     while isinstance(array, pa.ExtensionArray) or pa.types.is_dictionary(array.type):  # also among the values of others
-        stored = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary.take(array.indices)
+        stored = array.storage if isinstance(array, pa.ExtensionArray) else take(array.dictionary, array.indices)
         array = with_offsets(stored)
     return array
 
 
-def _find(array: Any, path: str, found: dict[str, None], structs: bool, every: bool) -> None:
-    array = _stored(array)
-    kind = array.type
+def _find(array: Any, name: str, depth: int, found: dict[str, None], structs: bool, every: bool) -> None:
+    """Add the paths of nulls among the items in `depth` lists of a column or a field, whose name may end in brackets."""
+    array = stored(array)
+    kind, path = array.type, name + "[]" * depth
     if types.is_struct(kind):
         parts = array.flatten()
         if structs and array.null_count and (every or not all_missing(kind)):
             found[path] = None
             places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-            parts = [_stored(part).take(places) for part in parts]
+            parts = [take(stored(part), places) for part in parts]
         for field, part in zip(kind, parts, strict=True):
-            _find(part, f"{_owner(path)}.{field.name}", found, structs, every)
+            _find(part, f"{name}.{field.name}", 0, found, structs, every)
         return
     if array.null_count and (every or not has_missing(kind)):
         found[path] = None
     if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
-        _find(_items(array)[0], f"{path}[]", found, structs, every)
+        _find(items_of(array)[0], name, depth + 1, found, structs, every)
 
 
-def _items(array: Any) -> tuple[Any, Any]:
+def items_of(array: Any) -> tuple[Any, Any]:
     """The items of lists one after the other without those of nulls, and the offsets [n + 1], which fixed ones lack."""
     kind, valid = array.type, array.is_valid().to_numpy(zero_copy_only=False)
     if types.is_fixed_size_list(kind):
         items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
         if array.null_count:
-            items = items.take(pa.array(np.flatnonzero(np.repeat(valid, kind.list_size))))
+            items = take(items, pa.array(np.flatnonzero(np.repeat(valid, kind.list_size))))
         return items, None
     starts = array.offsets.to_numpy().astype(np.int64) if len(array) else np.zeros(1, np.int64)
     sizes = np.where(valid, np.diff(starts), 0)
@@ -290,33 +285,40 @@ def _items(array: Any) -> tuple[Any, Any]:
     if int(offsets[-1]) == int(starts[-1] - starts[0]):
         return values.slice(int(starts[0]), int(offsets[-1])), pa.array(offsets)
     places = np.arange(offsets[-1]) + np.repeat(starts[:-1] - offsets[:-1], sizes)
-    return values.take(pa.array(places)), pa.array(offsets)
+    return take(values, pa.array(places)), pa.array(offsets)
 
 
 def _marked(
-    array: Any, path: str, names_of_marks: dict[str, str], fill: Mapping[str, Any], *, told: bool = False
+    array: Any, name: str, depth: int, names_of_marks: dict[str, str], fill: Mapping[str, Any], *, told: bool = False
 ) -> tuple[Any, list[tuple[str, Any]]]:
     """An array without its marked nulls, and the marks beside it; `names_of_marks` loses those that are made.
 
     Args:
       array: a pyarrow Array.
-      path: of the array.
+      name: of the column or the field.
+      depth: of the lists of it whose items the array has.
       names_of_marks: the name of each mark that is still to be made, by path.
       fill: what to put in the place of nulls, by column or field.
       told: whether the array is a field of a struct whose mark tells where the struct is null; the field is null there too.
     """
-    mark = names_of_marks.pop(path, None)
-    whole, beside = _without_nulls(array, path, mark, names_of_marks, fill, told)
+    mark = names_of_marks.pop(name + "[]" * depth, None)
+    whole, beside = _without_nulls(array, name, depth, mark, names_of_marks, fill, told)
     if mark is None:
         return whole, beside
-    valid = _stored(array).is_valid()
+    valid = stored(array).is_valid()
     return (whole, [(mark, valid), *beside]) if mark else (in_place(whole, valid), beside)
 
 
 def _without_nulls(
-    array: Any, path: str, mark: str | None, names_of_marks: dict[str, str], fill: Mapping[str, Any], told: bool
+    array: Any,
+    name: str,
+    depth: int,
+    mark: str | None,
+    names_of_marks: dict[str, str],
+    fill: Mapping[str, Any],
+    told: bool,
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    source, array = array, _stored(array)
+    source, array = array, stored(array)
     kind = array.type
     if types.is_struct(kind):
         names: list[str] = []
@@ -324,10 +326,10 @@ def _without_nulls(
         inside: list[tuple[str, Any]] = []
         told = told or mark is not None
         for field, part in zip(kind, array.flatten(), strict=True):
-            place = f"{_owner(path)}.{field.name}"
+            place = f"{name}.{field.name}"
             if told and place not in names_of_marks:
                 part = _zeros_at_nulls(part, array)
-            whole, marks = _marked(part, place, names_of_marks, fill, told=told)
+            whole, marks = _marked(part, place, 0, names_of_marks, fill, told=told)
             names, arrays, inside = [*names, field.name], [*arrays, whole], [*inside, *marks]
         names, arrays = _joined(names, arrays, inside)
         if arrays or mark is None:
@@ -335,28 +337,28 @@ def _without_nulls(
         return pa.array([{}] * len(array), kind), []
     nulls = array.is_null() if array.null_count else None
     if is_list(kind) or types.is_map(kind):
-        items, offsets = _items(array)
-        items, below = _marked(items, f"{path}[]", names_of_marks, fill)
+        items, offsets = items_of(array)
+        items, below = _marked(items, name, depth + 1, names_of_marks, fill)
         whole = pa.LargeListArray.from_arrays(offsets, items, mask=nulls if mark is None else None)
         return whole, [(name, pa.LargeListArray.from_arrays(offsets, each)) for name, each in below]
     if types.is_fixed_size_list(kind):
-        items, _ = _items(array)
-        items, below = _marked(items, f"{path}[]", names_of_marks, fill)
+        items, _ = items_of(array)
+        items, below = _marked(items, name, depth + 1, names_of_marks, fill)
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         whole = _fixed(items, kind.list_size, valid, None if mark is not None else nulls)
         if isinstance(source, pa.ExtensionArray) and whole.type == source.type.storage_type:
             whole = pa.ExtensionArray.from_storage(source.type, whole)
         return whole, [(name, _fixed(each, kind.list_size, valid, None)) for name, each in below]
     if mark is not None and nulls is not None:
-        value = fill.get(_owner(path), zero_of(kind))
-        if path.endswith("[]") and isinstance(value, list | tuple):  # of a null list, and not of what is in one
+        value = fill.get(name, zero_of(kind))
+        if depth and isinstance(value, list | tuple):  # of a null list, and not of what is in one
             value = zero_of(kind)
         if types.is_null(kind):
             array = pa.repeat(pa.scalar(b""), len(array))
         elif types.is_interval(kind):
             array = _zeros_at_nulls(array, array)
         elif value is not None:
-            array = array.fill_null(replacement(_owner(path), value, kind))
+            array = fill_nulls(array, replacement(name, value, kind))
     return array, []
 
 
@@ -366,14 +368,15 @@ def _zeros_at_nulls(part: Any, whole: Any) -> Any:
         return part
     if isinstance(part, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole))
-    part = _plain(_stored(part))
+    part = stored(part)
     if pa.types.is_null(part.type):
         return pa.repeat(pa.scalar(b""), len(part))
+    part = _plain(part)
     if not whole.null_count:
         return part
     valid = whole.is_valid().to_numpy(zero_copy_only=False)
     places = np.where(valid, np.arange(len(part)), len(part))
-    return pa.concat_arrays([part, _zeros(part.type)]).take(pa.array(places))
+    return take(pa.concat_arrays([part, _zeros(part.type)]), pa.array(places))
 
 
 def _plain(array: Any) -> Any:
@@ -384,11 +387,14 @@ def _plain(array: Any) -> Any:
     if isinstance(array, pa.ExtensionArray) and not isinstance(array.type, pa.FixedShapeTensorType):
         return _plain(array.storage)
     if types.is_dictionary(array.type):
-        return _plain(array.dictionary.take(array.indices))
+        return _plain(take(array.dictionary, array.indices))
+    if types.is_null(array.type):  # which has no zero
+        return array.cast(pa.binary())
     nulls = array.is_null() if array.null_count else None
     if types.is_struct(array.type) and array.type.num_fields:
         parts = [_plain(part) for part in array.flatten()]
-        return pa.StructArray.from_arrays(parts, [field.name for field in array.type], mask=nulls)
+        fields = [field.with_type(part.type) for field, part in zip(array.type, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=nulls)
     if types.is_fixed_size_list(array.type) and array.type.list_size:
         size = array.type.list_size
         items = _plain(array.values.slice(array.offset * size, len(array) * size))
@@ -402,7 +408,7 @@ def _fixed(items: Any, size: int, valid: np.ndarray[Any, Any], nulls: Any) -> An
         places = np.full((len(valid), size), len(items), np.int64)
         places[valid] = np.arange(len(items)).reshape(np.count_nonzero(valid), size)
         items = _plain(items)
-        items = pa.concat_arrays([items, _zeros(items.type)]).take(pa.array(places.reshape(-1)))
+        items = take(pa.concat_arrays([items, _zeros(items.type)]), pa.array(places.reshape(-1)))
     return lists_of_size(items, size, len(valid), nulls)
 
 

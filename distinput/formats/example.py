@@ -45,7 +45,7 @@ from distinput.kernels.example_values import (
 )
 from distinput.kernels.protobuf import MalformedError
 from distinput.names.lazy import dataclass
-from distinput.values.buffers import empty
+from distinput.values.buffers import empty, told_by
 from distinput.values.leaves import STRING
 
 # ----------------------------------------------------------------------------
@@ -495,7 +495,8 @@ class _Found:
     def of(messages: Messages, keys: int, layout: _Layout) -> "_Found":
         """Allocate memory for so many keys."""
         n = len(messages.starts)
-        out = empty((layout.size,), _BYTE)
+        with told_by("parse_example", [n, layout.size // max(1, n)], _BYTE):
+            out = empty((layout.size,), _BYTE)
         lists = np.empty((2, len(layout.rows), n), np.int64)
         return _Found(messages, layout, out, np.empty((keys, n), np.uint8), lists)
 

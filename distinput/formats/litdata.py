@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.arrow.arrow import one_batch
+from distinput.arrow.arrow import one_batch, taken
 from distinput.columns.block import DEFECTS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, column_of_arrays
@@ -536,7 +536,7 @@ class _Chunk(PackedSamples):
         """Items by their numbers, which are in range."""
         spec = self.spec
         if self.table is not None:
-            batch = one_batch(self.table.take(rows))
+            batch = one_batch(taken(self.table, rows))
             return rows_block(self.path, "its table", batch, spec.structure, self.format.nulls, rows, tells=False)
         data, starts, sizes = self._values(rows)
         columns = [

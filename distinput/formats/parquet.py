@@ -76,6 +76,7 @@ from distinput.values.spec import Spec
 
 _ROW_GROUPS, _COLUMNS, _META_DATA, _TYPE, _STATISTICS = 4, 1, 3, 1, 12
 _NULLS, _MAX, _MIN = 3, 5, 6
+_WRITER, _SIZES, _LEVELS = 6, 16, 3
 _INT32, _INT64, _FLOAT, _DOUBLE, _BYTES = 1, 2, 4, 5, 6
 _LAYOUT = {_INT32: "<i", _INT64: "<q", _FLOAT: "<f", _DOUBLE: "<d"}
 """Physical types, and how their values are stored."""
@@ -493,14 +494,24 @@ def null_paths_of(
 
 
 def _null_counts(path: str) -> dict[str, int]:
-    """How many nulls columns hold, those inside of nested ones and empty lists among them; no number if that is not told."""
+    """How many nulls columns hold, those inside of nested ones and empty lists among them; no number if that is not told.
+
+    Arrow's writer of dictionaries counts no text below a null struct. How often each level occurs is right everywhere.
+    """
     counts: dict[str, int] = {}
     unknown = set()
     try:
-        for group in part_of(Compact(footer_bytes(path, stamp_of(path))).struct(), _ROW_GROUPS, list):
+        footer = Compact(footer_bytes(path, stamp_of(path))).struct()
+        wrong = part_of(footer, _WRITER, bytes, b"").startswith(b"parquet-cpp")
+        for group in part_of(footer, _ROW_GROUPS, list):
             for column in part_of(group, _COLUMNS, list):
                 described = part_of(column, _META_DATA, dict)
-                name, told = path_of(described)[0], part_of(described, _STATISTICS, dict, {}).get(_NULLS)
+                (name, *below), told = path_of(described), part_of(described, _STATISTICS, dict, {}).get(_NULLS)
+                levels = part_of(part_of(described, _SIZES, dict, {}), _LEVELS, list, [])
+                if levels and all(type(count) is int for count in levels):
+                    told = sum(levels[:-1])  # the last level is that of values
+                elif wrong and below and not told and part_of(described, _TYPE, int) == _BYTES:
+                    told = None
                 counts[name] = counts.get(name, 0) + (told if isinstance(told, int) else 0)
                 if not isinstance(told, int):
                     unknown.add(name)

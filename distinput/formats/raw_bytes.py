@@ -11,6 +11,7 @@ import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.plan.check import byte_string
+from distinput.values.buffers import told_by
 from distinput.values.leaves import STRING, as_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -57,7 +58,8 @@ def decode_raw(
             raise InvalidArgumentError(
                 f"decode_raw: fixed_length ({fixed_length}) must be a multiple of the size of out_type ({dtype.itemsize})"
             )
-        items = [item[:fixed_length].ljust(fixed_length, b"\0") for item in items]
+        with told_by("decode_raw", [len(items), fixed_length // dtype.itemsize], dtype):
+            items = [item[:fixed_length].ljust(fixed_length, b"\0") for item in items]
     sizes = sorted({len(item) for item in items})
     if len(sizes) > 1:
         raise InvalidArgumentError(

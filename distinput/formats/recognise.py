@@ -229,7 +229,8 @@ def other_format(path: str, format: Format) -> str:
     if kind is None or (kind[0] == "text" and reader in _LINES):
         return ""
     if kind[0] == reader:
-        takes = codec and getattr(format, "compression", codec) != codec and _takes(reader, "compression_type")
+        stated: Any = getattr(format, "compression", codec)
+        takes = codec and compression_of(stated, path) != codec and _takes(reader, "compression_type")
         return f'{path} is compressed ({codec}): give compression_type="{codec}"' if takes else ""
     what, dataset = READERS[kind[0]]
     return f"{path} is {what}, {how}: {dataset} reads it"

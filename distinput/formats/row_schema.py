@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import has_missing, in_place, is_list, replacement, without_rows
+from distinput.arrow.arrow import has_missing, in_place, is_list, replacement, take, without_rows
 from distinput.arrow.validity import by_place
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
@@ -214,7 +214,7 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
     if array.null_count and not has_missing(kind):
         yield path
     if types.is_struct(kind):
-        for part, inner in zip(array.filter(array.is_valid()).flatten(), kind, strict=True):
+        for part, inner in zip(take(array, compute.indices_nonzero(array.is_valid())).flatten(), kind, strict=True):
             yield from null_places(part, (*path, inner.name))
     if is_list(kind):
         yield from null_places(array.flatten(), (*path, None))

@@ -20,14 +20,16 @@ from distinput.arrow.arrow import (
     UnsupportedTypeError,
     block_of,
     check_batch,
+    is_list,
     is_text,
     names_of,
     schema_spec,
+    take,
     without_runs,
 )
 from distinput.arrow.record_batches import column_to_arrow
 from distinput.arrow.tabular import check_fill, filled_names
-from distinput.arrow.validity import as_marks, default_marks, marked, marked_schema, marks_in_place
+from distinput.arrow.validity import as_marks, default_marks, items_of, marked, marked_schema, marks_in_place, stored
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
 from distinput.columns.picked import check_rows
@@ -599,7 +601,7 @@ class Conforming:
             ]
             batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         try:
-            there = [(name, mark) for name, mark in self.valid if _root(name, batch.schema.names)]
+            there = [(name, mark) for name, mark in self.valid if _root(name, batch.schema.names) is not None]
             batch = marked(batch, there, {} if nulls == "error" else dict(nulls)) if there else batch
         except (pa.ArrowException, TypeError) as error:
             raise InvalidArgumentError(f"{path}: nulls: {error}") from None
@@ -609,7 +611,9 @@ class Conforming:
         """The marks that stand beside columns, and what they are about; others stand inside of structs."""
         roots = {mark: (_root(path, names), path) for path, mark in self.valid}
         return {
-            mark: root for mark, (root, path) in roots.items() if mark and root and set(path[len(root) :]) <= {"[", "]"}
+            mark: root
+            for mark, (root, path) in roots.items()
+            if mark and root is not None and set(path[len(root) :]) <= {"[", "]"}
         }
 
 
@@ -637,10 +641,10 @@ class ConformingTable(TableFormat):
         return made
 
 
-def _root(path: str, names: Collection[str]) -> str:
-    """The column with which the path of a mark begins; empty if there is none."""
+def _root(path: str, names: Collection[str]) -> str | None:
+    """The column with which the path of a mark begins; None if there is none. The name of a column may be empty."""
     found = [name for name in names if path == name or path.startswith((f"{name}.", f"{name}[]"))]
-    return max(found, key=len, default="")
+    return max(found, key=len, default=None)
 
 
 def told_nulls(
@@ -658,7 +662,7 @@ def told_nulls(
     columns = None if given is None else tuple(given)
     if how == "in place":
         marks = marks_in_place(nulls, schema, {} if fill == "error" else dict(fill))
-        told = Conforming(None, marks, tuple([_root(path, schema.names) for path, _ in marks]))
+        told = Conforming(None, marks, tuple([_root(path, schema.names) or "" for path, _ in marks]))
         kept = told.only(schema.names if columns is None else columns) if marks else None
         return None if kept is None else (kept, columns)
     valid = default_marks(nulls, schema)
@@ -691,6 +695,10 @@ def _check(path: str, name: str, kind: Any, wanted: Any) -> None:
             if place >= 0:
                 _check(path, f"{name}.{field.name}", kind.field(place).type, field.type)
         return
+    if types.is_map(kind) and types.is_map(wanted):
+        _check(path, name, kind.key_type, wanted.key_type)
+        _check(path, name, kind.item_type, wanted.item_type)
+        return
     if hasattr(kind, "value_type") and hasattr(wanted, "value_type"):
         _check(path, name, kind.value_type, wanted.value_type)
         return
@@ -722,7 +730,7 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         return array
     array = without_runs(array)
     if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = take(array.dictionary, array.indices)
     if types.is_struct(array.type):
         parts = {field.name: part for field, part in zip(array.type, array.flatten(), strict=True)}
         fields = [_brought(path, f"{name}.{each.name}", parts.get(each.name), each.type, rows) for each in wanted]
@@ -741,7 +749,11 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
 
 def _infinite(array: Any) -> int:
     """How many numbers of an array are infinite, at any depth."""
+    array = stored(array)
     kind = array.type
     if types.is_floating(kind):
         return int(np.isinf(array.to_numpy(zero_copy_only=False)).sum())
-    return _infinite(array.flatten()) if hasattr(kind, "value_type") and not types.is_dictionary(kind) else 0
+    if types.is_struct(kind):
+        return sum(map(_infinite, array.flatten()))
+    lists = is_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind)
+    return _infinite(items_of(array)[0]) if lists else 0

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from distinput.arrow.arrow import without_runs, without_views
+from distinput.arrow.arrow import take, with_offsets
+from distinput.arrow.validity import items_of
 from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
@@ -60,34 +61,43 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
     >>> part.missing, part.lengths.tolist(), part.values.to_pylist()
     (1, [2, 1], [1, 2, 3])
     """
-    array = without_views(without_runs(array))  # for which Arrow lacks functions
+    array = _stored(array)
     kind = array.type
-    if isinstance(array, pa.ExtensionArray):
-        yield from parts_of(name, array.storage)
-    elif types.is_dictionary(kind):
-        yield from parts_of(name, array.dictionary_decode())
-    elif types.is_struct(kind):
+    if types.is_struct(kind):
         for field, part in zip(kind, array.flatten(), strict=True):
             yield from parts_of(f"{name}.{field.name}", part)
     else:
         rows, nulls = len(array), array.null_count
-        there = array.drop_null() if nulls else array
+        there = _without_nulls(array)
         type_name = _shown(kind)
         if _is_list(kind):
             lengths = _ints(compute.list_value_length(there))
-            flat = compute.list_flatten(there)
+            flat = _stored(items_of(there)[0])
             while _is_list(flat.type):
-                flat = compute.list_flatten(flat)
+                flat = _stored(items_of(flat)[0])
             if types.is_struct(flat.type):
                 yield LeafColumn(name, type_name, rows, nulls, lengths)
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
                 return
             text = _is_text(flat.type)
-            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else flat.drop_null())
+            yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else _without_nulls(flat))
         elif _is_text(kind):
             yield LeafColumn(name, type_name, rows, nulls, _ints(compute.binary_length(there)))
         else:
             yield LeafColumn(name, type_name, rows, nulls, None, there)
+
+
+def _without_nulls(array: Any) -> Any:
+    """Like `drop_null`, which lacks types of which all values are null."""
+    return take(array, compute.indices_nonzero(array.is_valid())) if array.null_count else array
+
+
+def _stored(array: Any) -> Any:
+    """Values as they are stored, without what Arrow lacks functions for: views, runs, dictionaries, and types of others."""
+    array = with_offsets(array)
+    if isinstance(array, pa.ExtensionArray):
+        return _stored(array.storage)
+    return _stored(take(array.dictionary, array.indices)) if types.is_dictionary(array.type) else array
 
 
 def numbers_of(array: Any) -> Any:
@@ -127,6 +137,10 @@ def _is_text(kind: Any) -> bool:
 def _shown(kind: Any) -> str:
     if _is_text(kind):
         return "string"
+    if isinstance(kind, pa.BaseExtensionType):
+        return _shown(kind.storage_type)
+    if types.is_dictionary(kind):
+        return _shown(kind.value_type)
     if _is_list(kind):
         size = kind.list_size if types.is_fixed_size_list(kind) else None
         return f"{_shown(kind.value_type)}[{'?' if size is None else size}]"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from pyarrow import types
 
-from distinput.arrow.arrow import without_runs
+from distinput.arrow.arrow import is_list, take, with_offsets, without_runs
+from distinput.arrow.validity import items_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
 from distinput.formats.example_encoding import decode_example, decode_sequence_example, fields_of
@@ -276,13 +277,14 @@ def _values(array: Any) -> list[Any]:
         names = [field.name for field in array.type]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*fields, strict=True)]
         return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
-    if types.is_list(array.type) or types.is_large_list(array.type) or types.is_fixed_size_list(array.type):
+    if is_list(array.type) or types.is_fixed_size_list(array.type):
         from pyarrow.compute import list_value_length
 
-        items = iter(_values(array.flatten()))
+        array = with_offsets(array)
+        items = iter(_values(items_of(array)[0]))
         return [None if size is None else list(islice(items, size)) for size in list_value_length(array).to_pylist()]
     if types.is_dictionary(array.type):
-        return _values(array.dictionary_decode())
+        return _values(take(array.dictionary, array.indices))
     if kind in ("string", "large_string"):
         array = array.view("binary" if kind == "string" else "large_binary")  # without pyarrow.compute
     try:

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from distinput.arrow.arrow import has_missing, names_of, nested, one_batch
+from distinput.arrow.arrow import gathered, has_missing, names_of, nested, one_batch
 from distinput.arrow.expression import ColumnBounds, possible
 from distinput.arrow.tabular import Reading, filled_names
 from distinput.arrow.validity import null_paths
@@ -718,7 +718,7 @@ class _Fragment:
             table = self._opened.take(rows.tolist(), columns=self.table.stored)
         else:  # Lance takes rows that ascend
             ascending, places = np.unique(rows, return_inverse=True)
-            table = self._opened.take(ascending.tolist(), columns=self.table.stored).take(places)
+            table = gathered(self._opened.take(ascending.tolist(), columns=self.table.stored), places)
         return self.table.reading.block(one_batch(table), self.table.spec_of(""), rows)
 
     def blocks(self, first: int) -> Iterator[Block]:

@@ -13,6 +13,7 @@ import numpy as np
 from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
 from distinput.arrow.arrow import (
     columns_of,
+    gathered,
     one_batch,
     taken,
     without_rows,
@@ -320,7 +321,7 @@ def picked(batches: Sequence[Any], ends: Ints, reading: Reading, spec: Spec, row
         place = order[a:b]
         local = rows[place] - ends[number]
         try:
-            parts.append(reading.block(batches[number].take(pa.array(local)), spec, rows[place]))
+            parts.append(reading.block(gathered(batches[number], local), spec, rows[place]))
         except pa.ArrowNotImplementedError:  # views below lists, for example
             parts.append(reading.block(batches[number], spec, int(ends[number])).take(local))
         places.append(place)

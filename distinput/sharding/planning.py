@@ -25,6 +25,10 @@ _EVEN = 1.05
 """Reading up to so many times the bytes of a worker's own rows is not worth mentioning."""
 
 
+_MOST_REPLICAS = 1 << 20
+"""The most replicas that a plan is made for: the sizes of a batch are a list of as many numbers."""
+
+
 def shard_plan(
     node: Node, num_workers: int, replicas_per_worker: int = 1, policy: AutoShardPolicy | Policy | None = None
 ) -> ShardPlan:
@@ -37,7 +41,8 @@ def shard_plan(
       policy: the policy to ask about; None: the one in the pipeline's options.
 
     Raises:
-      InvalidArgumentError: fewer than one worker or replica; or, with policy FILE, fewer files than workers.
+      InvalidArgumentError: fewer than one worker or replica, or more than a million; or, with policy FILE, fewer files than
+        workers.
       TypeError: their numbers are no integers.
       NotFoundError: a file is not there, or the policy does not work for this pipeline.
     """
@@ -46,6 +51,11 @@ def shard_plan(
     for name, value in (("num_workers", num_workers), ("replicas_per_worker", replicas_per_worker)):
         if value < 1:
             raise InvalidArgumentError(f"shard_plan: {name} must be at least 1, got {value}")
+    if num_workers * replicas_per_worker > _MOST_REPLICAS:
+        raise InvalidArgumentError(
+            f"shard_plan: a plan is for at most {_MOST_REPLICAS:,} replicas, got {num_workers:,} workers with "
+            f"{replicas_per_worker:,} each; give fewer"
+        )
     decision = decide(node, num_workers, policy)
     applied, sentence = decision.applied, decision.sentence
 

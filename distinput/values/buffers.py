@@ -15,11 +15,14 @@ Where reference counts are not exact (free-threaded builds; see `references`) no
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
 import numpy as np
+
+from distinput.errors import ResourceExhaustedError
 
 # ----------------------------------------------------------------------------
 # Reference counts as evidence that nobody else holds an object, which is what decides whether memory is used again.
@@ -81,6 +84,18 @@ _STEP_BITS = 3
 """Between a power of two and the next there are 2**3 sizes, so a buffer is at most an eighth larger than asked for."""
 
 
+@contextmanager
+def told_by(who: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Iterator[None]:
+    """Raise a `ResourceExhaustedError` where NumPy has no memory for an array that is made inside; `who` makes it."""
+    try:
+        yield
+    except (MemoryError, OverflowError, ValueError):  # the others are of sizes that no machine can count
+        raise ResourceExhaustedError(
+            f"{who and who + ': '}there is no memory for an array of the shape {list(shape)} and the dtype {dtype}, "
+            f"{prod(shape) * dtype.itemsize:,} bytes; state a smaller shape, or make smaller batches"
+        ) from None
+
+
 class Buffers:
     """Buffers of many sizes, each in use by somebody or waiting.
 
@@ -107,12 +122,18 @@ class Buffers:
 
         Returns:
           An array that begins at a multiple of `ALIGNMENT`, if it has at least `FEWEST_BYTES`.
+
+        Raises:
+          ResourceExhaustedError: there is no memory for it.
         """
         size = prod(shape) * dtype.itemsize
         if size < FEWEST_BYTES or dtype.hasobject:
             return np.empty(shape, dtype)
         if size > self.most_bytes // 4:
-            return np.ndarray(shape, dtype, _fresh(size)) if self._larger is None else self._larger.empty(shape, dtype)
+            if self._larger is not None:
+                return self._larger.empty(shape, dtype)
+            with told_by("", shape, dtype):
+                return np.ndarray(shape, dtype, _fresh(size))
         grain = 1 << max(0, size.bit_length() - 1 - self._step_bits)
         capacity = -(-size // grain) * grain
         shelf = self._shelves.get(capacity)

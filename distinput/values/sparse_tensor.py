@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
+from distinput.values.buffers import told_by
 from distinput.values.leaves import Array, as_leaf, zero
 
 _INT64 = np.dtype(np.int64)
@@ -68,6 +69,7 @@ class SparseTensor(_Parts):
 
         Raises:
           InvalidArgumentError: the places or the shape are not integers of at least 0, or a place is outside of the shape.
+          ResourceExhaustedError: there is no memory for an array of this shape.
 
         Source: `tf.sparse.to_dense`.
         """
@@ -84,7 +86,9 @@ class SparseTensor(_Parts):
                 f"{places[outside[0]].tolist()} for value {outside[0]}; give a larger dense_shape"
             )
         fill = zero(values.dtype, ()) if default_value is None else default_value
-        out = np.full(self.shape, fill, values.dtype)
+        with told_by("SparseTensor.to_dense", self.shape, values.dtype):
+            out = np.empty(self.shape, values.dtype)
+        out[...] = fill
         if len(values):
             out[tuple(places.T)] = values
         return out

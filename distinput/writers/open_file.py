@@ -29,6 +29,10 @@ SHARD_BYTES = 256 << 20
 """The size at which a file ends, if nothing else was asked for."""
 
 
+MOST_SHARDS = 1 << 20
+"""The most files that are asked for by their number: each is made, also the empty ones."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """How elements are cut into files.
@@ -39,7 +43,7 @@ class Cut:
       shard_rows: so many elements a file.
 
     Raises:
-      InvalidArgumentError: more than one of them is given, or one is less than 1.
+      InvalidArgumentError: more than one of them is given, one is less than 1, or there are more than `MOST_SHARDS` files.
     """
 
     shards: int | None = None
@@ -52,6 +56,11 @@ class Cut:
             raise InvalidArgumentError(f"write: give one of {' and '.join(given)}, since each says where files end")
         for name, value in given.items():
             normalized(self, name, at_least("write", name, value, 1))
+        if self.shards is not None and self.shards > MOST_SHARDS:
+            raise InvalidArgumentError(
+                f"write: shards must be at most {MOST_SHARDS:,}, got {self.shards:,}: a file is made for each; give fewer, or "
+                "the size of a file with shard_rows= or shard_bytes="
+            )
 
     def rows(self, index: int, total: int) -> int | None:
         """Elements of file `index`; None: its bytes decide.

@@ -118,10 +118,14 @@ def column_paths(writer: str, structure: Structure, *, nulls: bool = False) -> l
     Raises:
       InvalidArgumentError: they are nested deeper.
     """
-    if structure.is_leaf or (nulls and is_nullable(structure)):
+
+    def is_one(at: Structure) -> bool:
+        return at.is_leaf or (nulls and is_nullable(at) and at.children[1].is_leaf)
+
+    if is_one(structure):
         return ["value"]
     for child, path in zip(structure.children, structure.keys or range(len(structure.children)), strict=True):
-        if not child.is_leaf and not (nulls and is_nullable(child) and child.num_leaves == 2):
+        if not is_one(child):
             refuse_nulls(writer, structure)
             raise InvalidArgumentError(
                 f"write: {writer} takes elements of one level, and {component(f'[{path!r}]')} has more below it; map them to a "

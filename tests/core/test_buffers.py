@@ -304,3 +304,42 @@ print(min(faults))
     environment["MALLOC_ARENA_MAX"] = "1"
     told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert int(told.stdout) < 5_000
+
+
+_HUGE = 2**50  # values of eight bytes: more than any machine has addresses for
+
+
+@pytest.mark.parametrize(
+    "who, made",
+    [
+        ("parse_example", lambda: di.io.parse_single_example(_example(), {"a": di.io.FixedLenFeature([_HUGE], "int64")})),
+        ("parse_example", lambda: di.io.parse_example([_example()], {"a": di.io.FixedLenFeature([_HUGE], "string")})),
+        ("SparseTensor.to_dense", lambda: _sparse([_HUGE]).to_dense()),
+        ("SparseTensor.to_dense", lambda: _sparse([_HUGE, _HUGE]).to_dense()),
+        ("decode_raw", lambda: di.io.decode_raw([b"a"], "uint8", fixed_length=_HUGE)),
+        ("", lambda: di.RaggedTensor.from_list([[1, 2], [3]]).to_padded(0, [None, _HUGE])),
+        ("", lambda: next(iter(_arrays().padded_batch(2, padded_shapes=[_HUGE])))),
+    ],
+)  # fmt: skip
+def test_a_shape_without_memory_for_it_is_told(who: str, made: Callable[[], Any]) -> None:
+    with pytest.raises(
+        di.errors.ResourceExhaustedError, match=rf"^{who}.*there is no memory for an array of the shape .*\d bytes"
+    ):
+        made()
+
+
+def _example() -> bytes:
+    return di.io.encode_example({"a": [1, 2]})
+
+
+def _sparse(shape: list[int]) -> Any:
+    return di.SparseTensor(np.zeros((1, len(shape)), np.int64), np.array([1]), np.array(shape))
+
+
+def _arrays() -> Any:
+    return di.data.Dataset.range(3).map(lambda x: np.array([x]))
+
+
+def test_a_default_that_is_no_value_is_no_lack_of_memory() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        _sparse([3]).to_dense("x")

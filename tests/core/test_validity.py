@@ -435,6 +435,44 @@ def test_a_struct_of_the_same_names_is_no_value_with_a_mark(tmp_path: Path) -> N
     assert type(ds.element_spec["x"]) is dict
 
 
+_BOTH = [("value", pa.int64()), ("valid", pa.bool_())]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.struct(_BOTH), pa.struct(_BOTH[::-1]), pa.struct([("value", pa.struct(_BOTH)), _BOTH[1]])]
+)
+def test_nulls_of_a_struct_of_the_same_names_are_nulls_again(kind: Any) -> None:
+    there = {"value": 1, "valid": False} if kind.field("value").type == pa.int64() else {"value": None, "valid": True}
+    table = pa.table(
+        {"x": pa.array([there, None], kind), "s": pa.array([{"f": there}, {"f": None}], pa.struct([("f", kind)]))}
+    )
+    assert Dataset.from_arrow(table).to_arrow().to_pylist() == table.to_pylist()
+    lists = Dataset.from_arrow(pa.table({"l": pa.array([[there, None], None], pa.list_(kind))})).to_arrow()
+    assert lists["l"].to_pylist() == [[there, None], None]
+
+
+@pytest.mark.parametrize("name", ["", "x[]", "s.a[]", "[]"])
+@pytest.mark.parametrize("how", ["arrow", "parquet", "table"])
+@pytest.mark.parametrize("value", [1, {"a": 1, "b": None}, [1, None], [{"a": None, "b": 1}], [[None, 1], None]])
+def test_columns_of_any_name_hold_nulls(name: str, how: str, value: Any, tmp_path: Path) -> None:
+    made = {"arrow": di.data.ArrowDataset, "parquet": di.data.ParquetDataset, "table": Dataset.from_arrow}[how]
+    datasets = []
+    for each in ("plain", name):
+        table = pa.table({each: [value, None], "n": [0, 1]})
+        source: Any = table
+        if how != "table":
+            source = str(tmp_path / f"{len(datasets)}.{how}")
+            write = di.io.write_parquet if how == "parquet" else di.io.write_arrow
+            write(source, {column: table[column] for column in table.column_names})
+        datasets.append(made(source))
+    usual, odd = datasets
+    assert [pairs(row[name]) for row in odd] == [pairs(row["plain"]) for row in usual]
+    assert odd.to_arrow()[name].to_pylist() == usual.to_arrow()["plain"].to_pylist()
+    beside = made(source, nulls="valid")
+    assert beside.element_spec.keys() >= {name, "n"}
+    assert len(beside.to_list()) == 2
+
+
 def test_trees_of_jax_and_torch_reach_into_it() -> None:
     batch = next(iter(Dataset.from_arrow(pa.table({"x": [1, None]})).batch(2)))
     jax = pytest.importorskip("jax")
@@ -484,8 +522,10 @@ _HOLES = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["
             ),
             [{"u": [b"a" * 16]}, None],
         ),
+        (pa.nulls(2, pa.list_(pa.null(), 2)), [None, None]),
+        (pa.array([Decimal("1E+3"), None], pa.decimal128(5, -3)), [b"1E+3", None]),
     ],
-    ids=["lists of none", "lists of lists of none", "empty views", "halves", "holes", "uuids"],
+    ids=["lists of none", "lists of lists of none", "empty views", "halves", "holes", "uuids", "nulls", "thousands"],
 )  # fmt: skip
 def test_nulls_of_odd_types_are_told_in_place(array: Any, expected: list[Any], tmp_path: Path) -> None:
     path = str(tmp_path / "a.arrow")
@@ -544,6 +584,27 @@ def test_what_replaces_nulls_of_a_field_does_so_where_they_are_told(nulls: Any, 
         assert values == ([1, 7] if name == "s" else [[1, 7], []])
 
 
+@pytest.mark.parametrize(
+    "items, value, stored",
+    [
+        (_uuids(b"a", b"b"), b"z" * 16, b"z" * 16),
+        (pa.array(["a", "b"], pa.string_view()), "z", b"z"),
+        (pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())), (), None),
+        (pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), _uuids(b"a", b"b")), (), None),
+        (pa.StructArray.from_arrays([_uuids(b"a", b"b")], ["u"]), {"u": b"z" * 16}, None),
+        (pa.array([1, None]), 7, 7),
+    ],
+    ids=["uuids", "views", "maps", "lists", "structs", "numbers"],
+)
+def test_values_of_any_type_stand_in_the_place_of_null_lists_of_one_size(items: Any, value: Any, stored: Any) -> None:
+    array = pa.FixedSizeListArray.from_arrays(items, 1, mask=pa.array([False, True]))
+    for valid in (None, ["x[]"]):
+        rows = Dataset.from_arrow(pa.table({"x": array}), nulls={"x": value}, valid=valid).to_list()
+        last = rows[1]["x"] if valid is None else rows[1]["x"]["value"]
+        assert stored is None or last == [stored]
+        assert valid is None or rows[1]["x"]["valid"] == [False]
+
+
 @pytest.mark.parametrize("nulls", [{"l": []}, {"l": (), "s": {"a": 7}}])
 def test_replacements_that_are_lists_and_dicts_serve_every_way_to_read(nulls: Any, tmp_path: Path) -> None:
     table = pa.table({"x": [1, 2, 3, 4], "l": [[1], None] * 2, "s": [{"a": 1}, {"a": 2}] * 2})
@@ -555,3 +616,14 @@ def test_replacements_that_are_lists_and_dicts_serve_every_way_to_read(nulls: An
     for ds in (parquet, arrow):
         assert ds[3]["l"].tolist() == []
         assert sorted(int(row["x"]) for row in ds.global_shuffle(seed=1)) == [1, 2, 3, 4]
+
+
+def test_an_empty_list_stands_for_null_lists_and_not_for_nulls_in_them() -> None:
+    table = pa.table({"f": [[0.5, None], None], "t": pa.array([[1, None], None], pa.list_(pa.time32("ms")))})
+    rows = list(Dataset.from_arrow(table, nulls={"f": (), "t": ()}))
+    assert [np.isnan(row["f"]).tolist() for row in rows] == [[False, True], []]
+    assert [np.isnat(row["t"]).tolist() for row in rows] == [[False, True], []]
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'i' has nulls.*valid=\['i\[\]'\]"):
+        Dataset.from_arrow(pa.table({"i": [[1, None], None]}), nulls={"i": ()}, valid=[]).to_list()
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'i' is of type int64, and \(\) is not"):
+        Dataset.from_arrow(pa.table({"i": [1, None]}), nulls={"i": ()}).to_list()

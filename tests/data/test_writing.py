@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import FailedPreconditionError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.paths import FileLock
 from distinput.files.sink import Sink
 from distinput.writers import open_file
@@ -371,3 +371,12 @@ def test_a_cache_is_not_replaced(tmp_path: Path) -> None:
     Dataset.range(5).cache(str(tmp_path)).to_list()
     with pytest.raises(FailedPreconditionError, match=r"another one \(a cache\)"):
         Dataset.range(3).save(tmp_path)
+
+
+def test_more_than_a_million_files_are_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"shards must be at most 1,048,576, got 1,099,511,627,776: .* shard_rows="
+    ):
+        Dataset.range(10).write(tmp_path / "a", "parquet", shards=2**40)
+    assert not (tmp_path / "a").exists()
+    assert Dataset.range(10).write(tmp_path / "b", "parquet", shard_rows=2**40).rows == 10

@@ -127,9 +127,33 @@ def test_states_of_plain_files_do_not_know_of_it(tmp_path: Path) -> None:
 
 def test_numbers_that_would_become_infinite_are_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
-    rows = {"f": [1e300, 1.0], "l": [[1.0], [1e300]], "i": [np.inf, -np.inf], "h": [1.5, 7e4]}
+    rows = {
+        "f": [1e300, 1.0],
+        "l": [[1.0], [1e300]],
+        "i": [np.inf, -np.inf],
+        "h": [1.5, 7e4],
+        "s": [[{"a": 1e300}], []],
+    }
     pq.write_table(pa.table(rows), path)
-    for name, kind in (("f", "float32"), ("l", pa.list_(pa.float32())), ("h", "float16")):
+    structs = pa.list_(pa.struct([("a", pa.float32())]))
+    for name, kind in (("f", "float32"), ("l", pa.list_(pa.float32())), ("h", "float16"), ("s", structs)):
         with pytest.raises(InvalidArgumentError, match=rf"column '{name}' .* a number would become infinite"):
             ParquetDataset(path, schema={name: kind}).to_list()
     assert ParquetDataset(path, schema={"i": "float32"}).to_list() == [{"i": np.inf}, {"i": -np.inf}]
+
+
+def test_maps_become_wider_and_lists_of_what_arrow_makes_none_of_stay(tmp_path: Path) -> None:
+    maps = [pa.array([[("a", 1)]], pa.map_(pa.string(), kind)) for kind in (pa.int32(), pa.int64())]
+    files = write(tmp_path, "parquet", *[pa.table({"m": each}) for each in maps])
+    assert [plain(row["m"]) for row in ParquetDataset(files, schema="union")] == [{"key": [b"a"], "value": [1]}] * 2
+    texts = write(
+        tmp_path,
+        "parquet",
+        pa.table({"m": maps[0]}),
+        pa.table({"m": pa.array([[("a", "b")]], pa.map_("string", "string"))}),
+    )
+    with pytest.raises(InvalidArgumentError, match=r"column .m. is of type string, and the schema says int64"):
+        ParquetDataset(texts, schema={"m": pa.map_("string", "int64")}).to_list()
+    lists = pa.nulls(1, pa.list_(pa.list_(pa.uuid())))
+    files = write(tmp_path, "parquet", pa.table({"l": lists}), pa.table({"l": lists, "x": [1]}))
+    assert len(ParquetDataset(files, schema="union", nulls={"l": (), "x": 0}).to_list()) == 2

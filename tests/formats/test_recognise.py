@@ -221,3 +221,12 @@ def test_a_table_beside_recordings_is_what_is_meant(tmp_path: Path) -> None:
     di.io.write_parquet(str(tmp_path / "names.parquet"), {"x": [1]})
     assert di.data.FileDataset(str(tmp_path)).to_list() == [{"x": 1}]
     assert of_folder(["f/a.mp4", "f/notes.txt", "f/b.mp4"]) == ["f/a.mp4", "f/b.mp4"]
+
+
+def test_a_compression_that_the_name_of_a_file_tells_is_not_asked_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.tar.gz")
+    with tarfile.open(path, "w:gz"):
+        pass
+    with pytest.raises(InvalidArgumentError, match="has no sample") as caught:
+        list(di.data.WebDataset(path))
+    assert not any("is compressed" in note for note in caught.value.__notes__)

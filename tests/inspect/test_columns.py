@@ -11,6 +11,11 @@ import pytest
 from distinput.inspect.columns import numbers_of, parts_of
 
 
+def _lists(items: Any) -> Any:
+    """A null that items lie below, and a list of the last one."""
+    return pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), items, mask=pa.array([True, False]))
+
+
 @pytest.mark.parametrize(
     "array, kind, lengths, numbers",
     [
@@ -26,6 +31,12 @@ from distinput.inspect.columns import numbers_of, parts_of
         (pa.array([["a"], []]), "string[?]", [1, 0], None),
         (pa.array([None, None]), "null", None, None),
         (pa.array(["x", "x"]).dictionary_encode(), "string", [1, 1], None),
+        (pa.nulls(2, pa.list_(pa.json_())), "string[?]", [], None),
+        (_lists(pa.nulls(3, pa.map_(pa.int32(), pa.json_()))), "map<int32, extension<arrow.json>>[?]", [1], None),
+        (_lists(pa.array(["a", None, "b"]).dictionary_encode()), "string[?]", [1], None),
+        (_lists(pa.array([5, None, 7]).dictionary_encode()), "int64[?]", [1], [7]),
+        (_lists(pa.array(["a", None, "b"], pa.string_view())), "string[?]", [1], None),
+        (pa.array([[1], None, [2, 3]], pa.list_view(pa.int64())), "int64[?]", [1, 2], [1, 2, 3]),
     ],
 )
 def test_one_part(array: Any, kind: str, lengths: Any, numbers: Any) -> None:

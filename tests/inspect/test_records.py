@@ -128,3 +128,15 @@ def test_text_in_maps_is_bytes_as_elsewhere(tmp_path: Path) -> None:
     kind = pa.map_(pa.string(), pa.list_(pa.string()))
     di.io.write_parquet(str(tmp_path / "a.parquet"), {"m": pa.array([[("k", ["v"])], None], kind)})
     assert [record.value["m"] for record in head(str(tmp_path / "a.parquet"))] == [[(b"k", [b"v"])], None]
+
+
+def test_lists_of_types_of_others_are_shown_where_all_of_them_are_null(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.arrow")
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"u" * 16], pa.binary(16)))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), uuids)
+    views = pa.array([["a"]], pa.list_view(pa.string_view()))
+    nulls = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pa.nulls(1, pa.list_(pa.struct([("u", pa.uuid())]))))
+    for column, value in ((lists, uuids.to_pylist()), (views, [b"a"]), (nulls, [None])):
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, pa.schema([("x", column.type)])) as writer:
+            writer.write_table(pa.table({"x": column}))
+        assert [record.value["x"] for record in head(path)] == [value]

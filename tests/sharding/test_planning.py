@@ -218,6 +218,16 @@ def test_reasons_are_codes_and_sentences(tmp_path: Path) -> None:
         plan(di.data.Dataset.range(3).batch(1), 2, 1, AutoShardPolicy.FILE)
 
 
+def test_more_than_a_million_replicas_are_a_mistake() -> None:
+    dataset = Dataset.range(10).batch(4)
+    with pytest.raises(
+        InvalidArgumentError, match=r"at most 1,048,576 replicas, got 1,099,511,627,776 workers with 1 each"
+    ):
+        di.data.experimental.shard_plan(dataset, 2**40)
+    with pytest.raises(InvalidArgumentError, match=r"got 1,024 workers with 1,025 each"):
+        di.data.experimental.shard_plan(dataset, 2**10, 2**10 + 1)
+
+
 @given(
     kind=st.sampled_from(["text", "fixed", "parquet", "tfrecord"]),
     counts=st.lists(st.integers(0, 4000), min_size=1, max_size=4),

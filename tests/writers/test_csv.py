@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 
@@ -76,3 +77,10 @@ def test_a_missing_time_alone_in_its_line_is_a_row(tmp_path: Path, dtype: str) -
     found = np.array([row["t"] for row in di.data.FileDataset(str(tmp_path))])
     assert found.dtype == data["t"].dtype
     assert found.tolist() == data["t"].tolist()
+
+
+@pytest.mark.parametrize("fields", [{"e": "a"}, {"e": 1}, {"e": 1, "f": 2}])
+def test_a_struct_that_may_be_null_is_no_cell(fields: dict[str, Any], tmp_path: Path) -> None:
+    table = pa.table({"x": [fields, None], "n": [1, 2]})
+    with pytest.raises(InvalidArgumentError, match=r"csv cannot write the nulls of component \['x'\]"):
+        di.data.Dataset.from_arrow(table).write(tmp_path / "a", "csv")
