@@ -384,15 +384,22 @@ def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) 
       given: the element that the function was called with.
       signed: whether that is what the user's signature says.
     """
+    listed = listed_instead(got)
     if signed:
         return TypeError(
             f"{op}: map_func must return what output_signature says, {wanted}, got {got} for {element_text(given)}; change "
-            "one of them"
+            f"one of them{listed}"
         )
     return TypeError(
         f"{op}: the function must return {wanted} for every element, as it did at first, got {got} for "
         f"{element_text(given)}; give output_signature= (with None for a dimension that varies), or return one kind of result"
+        f"{listed}"
     )
+
+
+def listed_instead(got: str) -> str:
+    """What to add about a result with several components, as `unlike` has it: it was perhaps a list for an array."""
+    return "; a list becomes a tuple, np.array(...) of it is one array" if got.startswith("(") else ""
 
 
 def formed(results: list[Any], said: Spec | None = None) -> Iterator[tuple[Block | Exception, int, int]]:

@@ -14,7 +14,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, Mark, State, evenly
 from distinput.errors import InvalidArgumentError
-from distinput.functions.claim import Claim, MadeBlock, held
+from distinput.functions.claim import Claim, MadeBlock, held, listed_instead
 from distinput.functions.workers import (
     Calling,
     Done,
@@ -245,11 +245,13 @@ def _no_mark(_: int) -> Mark:
 def _unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool) -> TypeError:
     if signed:
         return TypeError(
-            f"{op}: the source must give what element_spec says, {wanted}, got {got} at index {int(given)}; change one of them"
+            f"{op}: the source must give what element_spec says, {wanted}, got {got} at index {int(given)}; change one of "
+            f"them{listed_instead(got)}"
         )
     return TypeError(
         f"{op}: the source must give {wanted} at every index, as in the items that were read first, got {got} at "
         f"index {int(given)}; pass element_spec= (with None for a dimension that varies), or make its items alike"
+        f"{listed_instead(got)}"
     )
 
 

@@ -30,8 +30,10 @@ except ImportError:  # not on Windows
 
 if TYPE_CHECKING:
     from distinput import url_secrets
+    from distinput.names import words
 else:
     url_secrets = later("distinput.url_secrets")  # for errors
+    words = later("distinput.names.words")  # the same
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -639,6 +641,8 @@ class Run(Closing):
             OSError
         ):  # where no more files can be opened, the module that words it may not have been loaded yet
             error.add_note(f"in {where()}")
+            if cure := words.cure_of(error):
+                error.add_note(cure)
         note_open_files(error)
         url_secrets.scrub(error)
 
