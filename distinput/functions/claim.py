@@ -384,16 +384,15 @@ def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) 
       given: the element that the function was called with.
       signed: whether that is what the user's signature says.
     """
-    listed = listed_instead(got)
     if signed:
         return TypeError(
             f"{op}: map_func must return what output_signature says, {wanted}, got {got} for {element_text(given)}; change "
-            f"one of them{listed}"
+            "one of them"
         )
     return TypeError(
         f"{op}: the function must return {wanted} for every element, as it did at first, got {got} for "
         f"{element_text(given)}; give output_signature= (with None for a dimension that varies), or return one kind of result"
-        f"{listed}"
+        f"{listed_instead(got)}"
     )
 
 

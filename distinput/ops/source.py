@@ -245,8 +245,7 @@ def _no_mark(_: int) -> Mark:
 def _unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool) -> TypeError:
     if signed:
         return TypeError(
-            f"{op}: the source must give what element_spec says, {wanted}, got {got} at index {int(given)}; change one of "
-            f"them{listed_instead(got)}"
+            f"{op}: the source must give what element_spec says, {wanted}, got {got} at index {int(given)}; change one of them"
         )
     return TypeError(
         f"{op}: the source must give {wanted} at every index, as in the items that were read first, got {got} at "

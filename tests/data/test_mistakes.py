@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mistakes of those who come from other libraries: what would be wrong in silence is an error, and errors say what to write."""
 
-import datetime
+import datetime as dt
 import decimal
 import json
 import sqlite3
@@ -40,7 +40,7 @@ def test_a_list_of_what_has_no_end_is_refused() -> None:
     assert Dataset.range(3).repeat().take(4).to_list() == [0, 1, 2, 0]
 
 
-@pytest.mark.parametrize("kind", [datetime.date, datetime.datetime, decimal.Decimal, list, dict, np.ndarray])
+@pytest.mark.parametrize("kind", [dt.date, dt.datetime, decimal.Decimal, list, dict, np.ndarray])
 def test_a_class_is_no_text(kind: type, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=rf"^{kind.__qualname__} is no dtype; times are 'datetime64\[D\]'"):
         di.TensorSpec([], kind)
@@ -107,7 +107,7 @@ class Plain(Dataset):
 
 @pytest.mark.parametrize("use", [lambda: Items().batch(2), lambda: list(Items()), lambda: iter(Items()), Plain])
 def test_classes_of_users_derive_from_no_dataset(use: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match="Dataset.from_source for an object of yours with __len__ and __getitem__"):
+    with pytest.raises(TypeError, match=r"Dataset\.from_source for an object of yours with __len__ and __getitem__"):
         use()
 
 
@@ -158,7 +158,7 @@ def test_datasets_to_mix_are_a_list(datasets: tuple[Any, Any]) -> None:
 
 def test_a_function_is_given_and_not_called() -> None:
     with pytest.raises(
-        TypeError, match="generator must be a function, got .*; give the function itself, without calling it$"
+        TypeError, match=r"generator must be a function, got .*; give the function itself, without calling it$"
     ):
         Dataset.from_generator(numbers(), output_signature=INT64)  # type: ignore[call-overload]
 
@@ -166,7 +166,7 @@ def test_a_function_is_given_and_not_called() -> None:
 def test_a_connection_is_no_function() -> None:
     connection = sqlite3.connect(":memory:")
     with pytest.raises(
-        InvalidArgumentError, match="connect must be a function that returns a connection, .*, got Connection"
+        InvalidArgumentError, match=r"connect must be a function that returns a connection, .*, got Connection"
     ):
         Dataset.from_sql("SELECT 1", connection)  # type: ignore[arg-type]
     connection.close()
