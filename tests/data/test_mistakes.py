@@ -118,7 +118,7 @@ def test_classes_of_users_derive_from_no_dataset(use: Callable[[], Any]) -> None
         ("delimiter", "did you mean field_delim?"),
         ("dtype", "did you mean schema?"),
         ("usecols", "did you mean columns?"),
-        ("names", "did you mean column_names?"),
+        ("names", "here it is column_names=, and header=False where the files have no header"),
         ("na_values", "did you mean null_values?"),
         ("nrows", "here it is .take(n) behind it"),
         ("colums", "did you mean columns?"),
