@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, SupportsIndex, TypeAlias, TypeVar, overload
@@ -21,7 +22,7 @@ from distinput import ops
 from distinput.arrow.adopt import is_stream, is_table
 from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.names.lazy import failures, init_is_later, later, load_extensions
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
@@ -849,6 +850,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)
         if isinstance(nest, list):
             raise TypeError("zip: the datasets must be nested in tuples or dicts, got a list")
+        if isinstance(nest, Dataset):
+            text = "zip: of one dataset it gives the elements of this one alone; two side by side are Dataset.zip(one, other)"
+            warnings.warn(text, InputWarning, stacklevel=2)
         structure = structure_of(nest)
         sources = [_node("zip", leaf) for leaf in structure.flatten(nest)]
         if not sources:

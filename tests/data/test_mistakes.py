@@ -78,9 +78,22 @@ def test_a_pass_that_goes_on_behind_another_is_not_told() -> None:
     assert once.to_list() == [1, 2]
 
 
+def nothing() -> Iterator[int]:
+    yield from ()
+
+
 def test_an_empty_generator_is_not_told() -> None:
-    empty = Dataset.from_generator(lambda: (x for x in ()), output_signature=INT64)
+    empty = Dataset.from_generator(nothing, output_signature=INT64)
     assert empty.to_list() == empty.to_list() == []
+
+
+def test_a_dataset_is_not_zipped_with_itself_alone() -> None:
+    one, other = Dataset.range(2), Dataset.range(5, 8)
+    with pytest.warns(
+        InputWarning, match=r"^zip: of one dataset it gives .*; two side by side are Dataset\.zip\(one, other\)"
+    ):
+        assert one.zip(other).to_list() == [5, 6, 7]
+    assert Dataset.zip(one, other).to_list() == [(0, 5), (1, 6)]
 
 
 # ----------------------------------------------------------------------------
@@ -126,7 +139,7 @@ def test_classes_of_users_derive_from_no_dataset(use: Callable[[], Any]) -> None
 )
 def test_arguments_of_pandas(argument: str, cure: str) -> None:
     with pytest.raises(TypeError) as found:
-        di.data.CsvDataset("a.csv", **{argument: 1})
+        di.data.CsvDataset("a.csv", **{argument: 1})  # type: ignore[arg-type]
     assert str(found.value) == f"CsvDataset: unexpected argument {argument!r}, {cure}"
 
 
@@ -160,7 +173,7 @@ def test_a_function_is_given_and_not_called() -> None:
     with pytest.raises(
         TypeError, match=r"generator must be a function, got .*; give the function itself, without calling it$"
     ):
-        Dataset.from_generator(numbers(), output_signature=INT64)  # type: ignore[call-overload]
+        Dataset.from_generator(numbers(), output_signature=INT64)  # type: ignore[arg-type]
 
 
 def test_a_connection_is_no_function() -> None:
@@ -234,6 +247,7 @@ def in_place(array: Any) -> Any:
 
 
 def test_other_cures_of_errors_of_functions(tmp_path: Path) -> None:
+    found: Any
     with pytest.raises(ValueError, match="read-only") as found:
         Dataset.from_tensor_slices(np.zeros((2, 2))).map(in_place).to_list()
     assert found.value.__notes__[-1].endswith("return a new array, or put copied() before this step")
@@ -250,7 +264,7 @@ def test_other_cures_of_errors_of_functions(tmp_path: Path) -> None:
 
 def test_an_error_without_a_cure_gets_no_note_of_one() -> None:
     with pytest.raises(KeyError) as found:
-        Dataset.range(1).map(lambda x: {}[x], output_signature=INT64).to_list()
+        Dataset.range(1).map(lambda x: {"a": x}[str(x)], output_signature=INT64).to_list()
     assert len(found.value.__notes__) == 2
 
 
