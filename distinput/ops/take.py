@@ -32,9 +32,9 @@ class _ByCount(SameElements):
 
     def added(self) -> Self:
         """Warn where `take(n)` and `skip(n)` are to be the parts of a dataset that each pass has in another order."""
-        others = vars(self.input).setdefault("_parted", {})  # of a step, not of a copy that is sent or rewritten
-        others[self.op] = others.get(self.op, frozenset()) | {int(self.count)}
-        if self.count > 0 and all(self.count in others.get(op, ()) for op in ("take", "skip")):
+        last = vars(self.input).setdefault("_parted", {})  # of a step, not of a copy that is sent or rewritten
+        last[self.op] = int(self.count)
+        if self.count > 0 and last.get("take") == last.get("skip"):
             step = next((each for each in walk(self.input) if each.chooses and each.reshuffles), None)
             if step is not None:
                 text = (
