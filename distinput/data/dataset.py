@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, SupportsIndex, TypeAlias, TypeVar, overload
@@ -21,7 +22,7 @@ from distinput import ops
 from distinput.arrow.adopt import is_stream, is_table
 from distinput.columns.state import State
 from distinput.data.iterator import BlockIterator, DatasetIterator, Passes, T_co, resumed
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.names.lazy import failures, init_is_later, later, load_extensions
 from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
@@ -109,44 +110,6 @@ _NODE = (Node, "Node")
 _NUMBER = (int, int | None, "int", "int | None")
 """Those of fields that are whole numbers."""
 
-_ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "bufsize": ("buffer_size",),
-    "concurrency": ("num_parallel_calls",),
-    "dataset": ("datasets",),
-    "drop_last": ("drop_remainder",),
-    "drop_last_batch": ("drop_remainder",),
-    "ds": ("dataset",),
-    "element_spec": ("output_signature",),
-    "epochs": ("count",),
-    "f": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "filter_fn": ("predicate",),
-    "fn": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "func": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "function": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "map_fn": ("map_func",),
-    "max_workers": ("num_parallel_calls",),
-    "n": ("count", "buffer_size", "batch_size", "size"),
-    "num_epochs": ("count",),
-    "num_proc": ("num_parallel_calls",),
-    "num_replicas": ("num_shards",),
-    "num_threads": ("num_parallel_calls",),
-    "num_workers": ("num_shards", "num_parallel_calls"),
-    "ordered": ("deterministic",),
-    "other": ("dataset",),
-    "pad_value": ("padding_values",),
-    "path": ("filename",),
-    "prefetch_factor": ("buffer_size",),
-    "random_state": ("seed",),
-    "rank": ("index",),
-    "reshuffle": ("reshuffle_each_iteration",),
-    "size": ("batch_size", "buffer_size", "count"),
-    "step": ("shift", "stride"),
-    "times": ("count",),
-    "workers": ("num_parallel_calls",),
-    "world_size": ("num_shards",),
-}
-"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first."""
-
 
 class Arguments:
     """The arguments of an op as users give them: those of TensorFlow also by position, ours only by name.
@@ -188,7 +151,7 @@ class Arguments:
             if name in arguments:
                 raise TypeError(f"{self.op}: argument {name!r} was given twice, by position and by name")
             if name not in self.known:
-                raise TypeError(f"{self.op}: unexpected argument {name!r}, {self._meant(name)}")
+                raise TypeError(f"{self.op}: unexpected argument {name!r}, {words.likely(name, self.known)}")
             arguments[name] = value
         missing = self.required - arguments.keys()
         if missing:
@@ -212,10 +175,6 @@ class Arguments:
             )
         node: Node = value.node
         return node
-
-    def _meant(self, name: str) -> str:
-        ours = [each for each in _ELSEWHERE.get(name, ()) if each in self.known]
-        return f"did you mean {ours[0]}?" if ours else words.meant(name, self.known, "it takes")
 
 
 def _parameters(op: Callable[..., Node]) -> list[inspect.Parameter]:
@@ -339,11 +298,13 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     nest_leaf = True
     _make_run: Callable[..., Run] = Run
 
-    def __init__(self, node: Node, passes: Passes | None = None) -> None:
-        if not hasattr(node, "origin"):  # faster than checking for a Node
+    def __init__(self, node: Node | None = None, passes: Passes | None = None) -> None:
+        if node is None or not hasattr(node, "origin"):  # faster than checking for a Node
+            given = "nothing" if node is None else words.shown(node)
             raise TypeError(
-                f"Dataset: a dataset is not made by its class, got {words.shown(node)}; use Dataset.from_tensor_slices for the "
-                "rows of arrays and lists, Dataset.from_generator for what a function yields"
+                f"Dataset: a dataset is not made by its class, got {given}; use Dataset.from_tensor_slices for the "
+                "rows of arrays and lists, Dataset.from_generator for what a function yields, and Dataset.from_source for an "
+                "object of yours with __len__ and __getitem__, whose class derives from no Dataset"
             )
         allow_depth(node)
         self._node = node
@@ -896,6 +857,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)
         if isinstance(nest, list):
             raise TypeError("zip: the datasets must be nested in tuples or dicts, got a list")
+        if isinstance(nest, Dataset):
+            text = "zip: of one dataset it gives the elements of this one alone; two side by side are Dataset.zip(one, other)"
+            warnings.warn(text, InputWarning, stacklevel=2)
         structure = structure_of(nest)
         sources = [_node("zip", leaf) for leaf in structure.flatten(nest)]
         if not sources:
@@ -924,7 +888,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Source: `tf.data.Dataset.choose_from_datasets`.
         """
-        nodes = [_node("choose_from_datasets", d) for d in datasets]
+        nodes = _each_node("choose_from_datasets", datasets)
         choice = _node("choose_from_datasets", choice_dataset)
         return Dataset(ops.choose.choose_from_datasets(nodes, choice, stop_on_empty_dataset))
 
@@ -971,7 +935,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Source: `tf.data.Dataset.sample_from_datasets`.
         """
-        nodes = [_node("sample_from_datasets", d) for d in datasets]
+        nodes = _each_node("sample_from_datasets", datasets)
         shares = weights.node if isinstance(weights, Dataset) else weights
         made = ops.balanced_sample.sample(
             nodes, shares, seed, stop_on_empty_dataset, rerandomize_each_iteration, balanced=balanced, on_end=on_end
@@ -1461,7 +1425,12 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         >>> import distinput as di
         >>> di.data.Dataset.range(4).batch(2).to_list()
         [[0, 1], [2, 3]]
+
+        Raises:
+          InvalidArgumentError: there is no end.
         """
+        if self.cardinality() == INFINITE:
+            raise InvalidArgumentError("to_list: the dataset is infinite; take(n) elements of it")
         return [map_leaves(_plain, element, lists=False) for element in self]
 
     @overload
@@ -1820,13 +1789,36 @@ def _whole(number: Any) -> int:
 
 
 def _named(node: Node, name: str | None) -> Node:
-    return node if name is None else dataclasses.replace(node, name=name)
+    """A node with a label.
+
+    Raises:
+      TypeError: the label is no text, but probably what belongs to the elements.
+    """
+    if name is None:
+        return node
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{node.op}: name must be the text of a label, got {words.shown(name)}; several components are one argument, a "
+            "tuple: from_tensor_slices((x, y))"
+        )
+    return dataclasses.replace(node, name=name)
 
 
 def _node(op: str, value: Any) -> Node:
     if not isinstance(value, Dataset):
         raise TypeError(f"{op}: expected a dataset, got {value!r}")
     return value.node
+
+
+def _each_node(op: str, datasets: Any) -> list[Node]:
+    """The nodes of several datasets.
+
+    Raises:
+      TypeError: they are no list of datasets.
+    """
+    if isinstance(datasets, Dataset | Mapping):
+        raise TypeError(f"{op}: datasets must be a list of datasets, [one, other], got {words.shown(datasets)}")
+    return [_node(op, each) for each in datasets]
 
 
 def _plain(leaf: Any) -> Any:
@@ -1837,6 +1829,10 @@ def _plain(leaf: Any) -> Any:
     return leaf.tolist() if hasattr(leaf, "tolist") else leaf
 
 
+_INSIDE = ("leaf_spec", "nest_leaf", "node", "to_user")
+"""Members that are there for the library itself."""
+
+
 def _method_of_an_extension(dataset: Any, name: str) -> Any:
     """Load the extensions and look up an attribute that a dataset lacks.
 
@@ -1844,10 +1840,12 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
       AttributeError: it still lacks it.
     """
     kind = type(dataset)
+    if "_node" not in vars(dataset) and not name.startswith("__"):  # a class of a user, with another `__init__`
+        Dataset.__init__(dataset)
     if not name.startswith("_"):
         if load_extensions() and hasattr(kind, name):
             return getattr(dataset, name)
-        known = sorted(known for known in dir(kind) if not known.startswith("_"))
+        known = sorted(known for known in dir(kind) if not known.startswith("_") and known not in _INSIDE)
         said = absent.elsewhere(name) or words.meant(name, known, "it has")
         raise AttributeError(f"{kind.__name__} has no method {name!r}; {said}{failures()}", name=name)
     raise AttributeError(f"{kind.__name__} has no attribute {name!r}", name=name, obj=dataset)

@@ -316,6 +316,10 @@ def _read_footer(path: str, stamp: str) -> Footer:
     from pyarrow.parquet import read_metadata
 
     size, facts, tail = _end(path, stamp)
+    if not size and local_path(path) is None:  # what some stores say of a folder
+        raise DataLossError(
+            f"{path}: not a Parquet file, or damaged: it has no bytes; {path.rstrip('/')}/ stands for the files below a folder"
+        )
     whole = int.from_bytes(tail[-8:-4], "little") + 8
     if len(tail) < whole <= size:
         tail = read_range(path, size - whole, size - len(tail), facts) + tail

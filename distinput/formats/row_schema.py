@@ -12,7 +12,7 @@ from distinput.arrow.validity import by_place
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.names.lazy import dataclass, library
-from distinput.values.leaves import counts_several
+from distinput.values.leaves import STRING, as_dtype, counts_several
 from distinput.values.spec import TensorSpec
 
 pa = library("pyarrow")
@@ -160,8 +160,8 @@ def _type(who: str, name: str, kind: Any) -> Any:
     try:
         if kind is None:  # which NumPy takes for float64
             raise TypeError
-        dtype = np.dtype(getattr(kind, "as_numpy_dtype", kind) if kind is not str else object)
-        if dtype.kind in "OSU":
+        dtype = as_dtype(kind)
+        if dtype == STRING:
             return pa.binary()
         if counts_several(dtype):
             raise TypeError
@@ -172,7 +172,8 @@ def _type(who: str, name: str, kind: Any) -> Any:
         return pa.type_for_alias(kind)
     except (TypeError, ValueError, AttributeError):
         raise InvalidArgumentError(
-            f"{who}: column {name!r} must have a dtype, its name, or a pyarrow type, got {kind!r}"
+            f"{who}: column {name!r} must have a dtype, its name, or a pyarrow type, got {kind!r}; days are 'datetime64[D]', "
+            "other times 'datetime64[us]', and decimals pyarrow.decimal128(digits, places)"
         ) from None
 
 

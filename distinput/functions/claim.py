@@ -392,7 +392,13 @@ def unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool = False) 
     return TypeError(
         f"{op}: the function must return {wanted} for every element, as it did at first, got {got} for "
         f"{element_text(given)}; give output_signature= (with None for a dimension that varies), or return one kind of result"
+        f"{listed_instead(got)}"
     )
+
+
+def listed_instead(got: str) -> str:
+    """What to add about a result with several components, as `unlike` has it: it was perhaps a list for an array."""
+    return "; a list becomes a tuple, np.array(...) of it is one array" if got.startswith("(") else ""
 
 
 def formed(results: list[Any], said: Spec | None = None) -> Iterator[tuple[Block | Exception, int, int]]:

@@ -24,7 +24,7 @@ from distinput.plan.families import walk_made
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
-from distinput.sharding.own_rows import batch_size_of, has_batches, own_steps, with_common_order
+from distinput.sharding.own_rows import batch_size_of, has_batches, own_steps, unstated, with_common_order
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
@@ -283,7 +283,15 @@ class RankSteps:
         whose = "only this rank's rows" if own and ranks > 1 else "everything"
         if own_steps(self._mine.node, 0, 2) is not None:
             return f"{whose}; each loader worker only its own steps"
-        return f"{whose}; every loader worker the same again, since its steps cannot be read alone: use at most one"
+        why = self.why_together
+        return (
+            f"{whose}; every loader worker the same again, since its steps cannot be read alone: use at most one{why}"
+        )
+
+    @property
+    def why_together(self) -> str:
+        """What to state so that loader workers read nothing but their own steps; empty where that would change nothing."""
+        return unstated(self._mine.node)
 
     @property
     def divides(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words for people: names that are declined or were meant, quantities, and HTML."""
+"""Words for people: names that are declined or were meant, quantities, HTML, and cures for errors of functions."""
 
 from collections.abc import Collection
 from typing import Any
@@ -173,3 +173,129 @@ def number_text(value: float) -> str:
     ['12', '1,234,567', '0.123', '4,322']
     """
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
+
+
+# ----------------------------------------------------------------------------
+# What is said about an unknown argument: that of other libraries for which it was probably meant.
+# ----------------------------------------------------------------------------
+
+
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "bufsize": ("buffer_size",),
+    "columns": ("members",),
+    "concurrency": ("num_parallel_calls",),
+    "dataset": ("datasets",),
+    "delimiter": ("field_delim",),
+    "drop_last": ("drop_remainder",),
+    "drop_last_batch": ("drop_remainder",),
+    "ds": ("dataset",),
+    "dtype": ("schema",),
+    "dtypes": ("schema",),
+    "element_spec": ("output_signature",),
+    "epochs": ("count",),
+    "f": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "filter_fn": ("predicate",),
+    "fn": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "func": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "function": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "map_fn": ("map_func",),
+    "max_workers": ("num_parallel_calls",),
+    "n": ("count", "buffer_size", "batch_size", "size"),
+    "na_values": ("null_values",),
+    "num_epochs": ("count",),
+    "num_proc": ("num_parallel_calls",),
+    "num_replicas": ("num_shards",),
+    "num_threads": ("num_parallel_calls",),
+    "num_workers": ("num_shards", "num_parallel_calls"),
+    "ordered": ("deterministic",),
+    "other": ("dataset",),
+    "pad_value": ("padding_values",),
+    "path": ("filename",),
+    "prefetch_factor": ("buffer_size",),
+    "random_state": ("seed",),
+    "rank": ("index",),
+    "reshuffle": ("reshuffle_each_iteration",),
+    "sep": ("field_delim",),
+    "size": ("batch_size", "buffer_size", "count"),
+    "step": ("shift", "stride"),
+    "times": ("count",),
+    "types": ("schema",),
+    "usecols": ("columns",),
+    "workers": ("num_parallel_calls",),
+    "world_size": ("num_shards",),
+}
+"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first."""
+
+_STEPS = {
+    "batch_size": "here it is .batch(n) behind it",
+    "batched": "here it is .batch(n) before it",
+    "encoding": "here it is .map(fn) behind it, with text.decode(encoding) in the function",
+    "filters": "here it is .filter(expression) behind it",
+    "lines": "it is not needed: each line is a record",
+    "names": "here it is column_names=, and header=False where the files have no header",
+    "nrows": "here it is .take(n) behind it",
+    "parse_dates": "here it is schema={column: 'datetime64[s]'}",
+    "shuffle": "here it is .shuffle(n) behind it",
+    "skiprows": "here it is .skip(n) behind it",
+    "streaming": "it is not needed: files are read as they are used",
+    "transform": "here it is .map(fn) behind it",
+}
+"""Arguments of others that are a step of its own here, or not needed."""
+
+
+def likely(name: str, known: Collection[str]) -> str:
+    """What to write for an argument that is not known.
+
+    Args:
+      name: of the argument.
+      known: those that there are.
+
+    >>> likely("num_proc", ["num_parallel_calls"]), likely("filters", ["filenames"])
+    ('did you mean num_parallel_calls?', 'here it is .filter(expression) behind it')
+    """
+    ours = [each for each in _ARGUMENTS.get(name, ()) if each in known]
+    if ours:
+        return f"did you mean {ours[0]}?"
+    return _STEPS.get(name) or meant(name, known, "it takes")
+
+
+# ----------------------------------------------------------------------------
+# What to do about an error of Python in a function that took its element for something else.
+# ----------------------------------------------------------------------------
+
+
+_TEXT = "text is bytes here, b'...'; as_text() before this step makes str of it, as text.decode() does"
+
+_SHARED = "others may share the memory of an element; return a new array, or put copied() before this step"
+
+_CURES = {
+    "bytes-like object is required, not": _TEXT,
+    "not bytes": _TEXT,
+    "bytes found": _TEXT,
+    "tuple of bytes, not str": _TEXT,
+    "concat str to bytes": _TEXT,
+    '(not "bytes") to str': _TEXT,
+    "'bytes' object has no attribute": _TEXT,
+    "pattern on a bytes-like object": _TEXT,
+    "type bytes is not JSON": _TEXT,
+    "must be of type `str`": _TEXT,
+    "TextInputSequence must be str": _TEXT,
+    "string indices must be integers": "a list of objects is a dict of lists here; as_rows() before this step makes dicts",
+    "output array is read-only": _SHARED,
+    "destination is read-only": _SHARED,
+    "'Nullable'": "a value that may be missing is a dict of `value` and `valid`; nulls= of the reader fills what is missing",
+}
+"""Parts of messages of Python, NumPy and tokenizers, and what is said about them."""
+
+
+def cure_of(error: BaseException) -> str | None:
+    """What to do about an error that a function raised; None where nobody knows.
+
+    >>> cure_of(TypeError("a bytes-like object is required, not 'str'"))
+    "text is bytes here, b'...'; as_text() before this step makes str of it, as text.decode() does"
+    >>> cure_of(KeyError("x"))
+    """
+    if not isinstance(error, TypeError | ValueError | AttributeError):
+        return None
+    text = str(error)
+    return next((cure for part, cure in _CURES.items() if part in text), None)

@@ -7,6 +7,7 @@ import signal
 import stat
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,12 +26,12 @@ from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
-from distinput.errors import DeadlineExceededError, FailedPreconditionError
+from distinput.errors import DeadlineExceededError, FailedPreconditionError, InputWarning
 from distinput.functions.chain import Refills
 from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
-from distinput.plan.node import Node
+from distinput.plan.node import Node, Origin
 from distinput.run.run import Run, bytes_of
 from distinput.values.buffers import alone, counts_are_exact
 from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
@@ -117,6 +118,8 @@ class _Pull:
         """Whether somebody may have got what was read last."""
         self.singly = False
         """Whether nothing may be read that nobody asks for: the program holds the iterator, and may read on."""
+        self.again = False
+        """Whether the pass before read from the same iterator."""
 
     def of(self, iterator: Any) -> None:
         """Take what it reads from; only looked at."""
@@ -136,6 +139,15 @@ class _Pull:
         """Whether both read from the same iterator."""
         mine, others = (pull._iterator and pull._iterator() for pull in (self, other))
         return mine is not None and mine is others
+
+    def check_ended(self, row: int, origin: Origin) -> None:
+        """Warn of a pass that ends without an element, since an earlier one has read its iterator to the end."""
+        if self.again and not row:
+            text = (
+                "from_generator: `generator` gave the iterator of an earlier pass again, which had ended, so this pass has no "
+                "elements; give a function that makes another one each time"
+            )
+            warnings.warn_explicit(text, InputWarning, origin.file, origin.line, registry=_WARNED)
 
     def resumed(self, rest: Iterator[Any], row: int) -> Iterator[Any]:
         """The elements from `row` on; what is left of the iterator where a pass begins.
@@ -301,6 +313,9 @@ _LOOKS = 4
 """In this time. At the first one nobody knows yet what the generator does; one or two are spoilt if the process stood still."""
 
 
+_WARNED: dict[Any, Any] = {}
+"""The lines of which users were warned; maintained by `warnings`."""
+
 _PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
 """Between two of their items no function runs that could change one."""
 
@@ -411,7 +426,8 @@ class Generator(Node):
                 next(islice(iterator, row, row), None)
                 return iterator
             left, self.begun.left = self.begun.left, pull
-            return left.resumed(iterator, row) if left is not None and left.is_of(pull) else _passed(iterator, row)
+            pull.again = left is not None and left.is_of(pull)
+            return left.resumed(iterator, row) if left is not None and pull.again else _passed(iterator, row)
 
         most = 1 if self.waits else run.at_once(MOST_ROWS)
         for elements, ending in _pulled(begin, most, pull, run.holding, alarm):
@@ -437,6 +453,7 @@ class Generator(Node):
                 if not run.tolerant or (type(ending) is _HeldBack and ending.stuck):
                     raise error
                 yield Failure(error), {"row": row, "failed": True}  # a generator that has raised yields nothing more
+        pull.check_ended(row, self.origin)
 
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:
         """Elements from number `row` on, cast and checked, up to the first that does not fit; and the error for that one."""

@@ -14,7 +14,7 @@ from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, Mark, State, evenly
 from distinput.errors import InvalidArgumentError
-from distinput.functions.claim import Claim, MadeBlock, held
+from distinput.functions.claim import Claim, MadeBlock, held, listed_instead
 from distinput.functions.workers import (
     Calling,
     Done,
@@ -250,6 +250,7 @@ def _unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool) -> Type
     return TypeError(
         f"{op}: the source must give {wanted} at every index, as in the items that were read first, got {got} at "
         f"index {int(given)}; pass element_spec= (with None for a dimension that varies), or make its items alike"
+        f"{listed_instead(got)}"
     )
 
 

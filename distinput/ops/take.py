@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """`take` and `skip`: the first elements, and all but the first."""
 
+import warnings
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
+from distinput.errors import InputWarning
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64, integer
 from distinput.plan.families import SameElements
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.run.run import Run
+
+_WARNED: dict[Any, Any] = {}
+"""The lines of which users were warned; maintained by `warnings`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +29,21 @@ class _ByCount(SameElements):
 
     def __post_init__(self) -> None:
         integer(self.op, "count", self.count)
+
+    def added(self) -> Self:
+        """Warn where `take(n)` and `skip(n)` are to be the parts of a dataset that each pass has in another order."""
+        last = vars(self.input).setdefault("_parted", {})  # of a step, not of a copy that is sent or rewritten
+        last[self.op] = int(self.count)
+        if self.count > 0 and last.get("take") == last.get("skip"):
+            step = next((each for each in walk(self.input) if each.chooses and each.reshuffles), None)
+            if step is not None:
+                text = (
+                    f"{self.op}: take({self.count}) and skip({self.count}) are no parts of {step}, made at {step.origin}: each "
+                    "pass has another order, so a record may be in both; use split(0.8, seed=1) before the shuffle, or give it "
+                    "a seed and reshuffle_each_iteration=False"
+                )
+                warnings.warn_explicit(text, InputWarning, self.origin.file, self.origin.line, registry=_WARNED)
+        return self
 
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return replace(self, input=pieces, count=self.count * each if self.count > 0 else self.count)

@@ -94,7 +94,8 @@ def callable_argument(op: str, name: str, value: Any) -> None:
       TypeError: it is not callable, or it is `async`.
     """
     if not callable(value):
-        raise TypeError(f"{op}: {name} must be a function, got {value!r}")
+        begun = "; give the function itself, without calling it" if hasattr(value, "__next__") else ""
+        raise TypeError(f"{op}: {name} must be a function, got {value!r}{begun}")
     if any(iscoroutinefunction(called) or isasyncgenfunction(called) for called in (value, type(value).__call__)):
         raise TypeError(
             f"{op}: {name} must not be an async function, got {value!r}; give a plain one that runs it with asyncio.run"

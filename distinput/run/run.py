@@ -30,8 +30,10 @@ except ImportError:  # not on Windows
 
 if TYPE_CHECKING:
     from distinput import url_secrets
+    from distinput.names import words
 else:
     url_secrets = later("distinput.url_secrets")  # for errors
+    words = later("distinput.names.words")  # the same
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -638,6 +640,8 @@ class Run(Closing):
         # Where no more files can be opened, modules may not have been loaded yet; the error is told nevertheless.
         with suppress(OSError):
             error.add_note(f"in {where()}")
+            if cure := words.cure_of(error):
+                error.add_note(cure)
         note_open_files(error)
         with suppress(OSError):
             url_secrets.scrub(error)

@@ -235,6 +235,16 @@ def own_pieces(node: Node, assignment: Assignment) -> Node | None:
     return None if inner is None else node.over_pieces(inner, each or 0)
 
 
+def unstated(node: Node) -> str:
+    """What to state so that the rows of batches can be read alone; empty where that would change nothing."""
+    if all(step.input.spec.is_static for step in walk(node) if isinstance(step, Batch)):
+        return ""
+    return (
+        "; nothing says that the rows of a batch have one shape: state it, with output_signature= of the last map before the "
+        "batch"
+    )
+
+
 def _single(node: Node, assignment: Assignment) -> Node | None:
     """Every W-th element, if elements are not batched."""
     found = _apart(node)

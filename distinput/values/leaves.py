@@ -51,6 +51,10 @@ class TensorShape(Dims):
     def __new__(cls, dims: Iterable[int | None] | int | None) -> Self:
         if dims is None or dims is _UNKNOWN:
             return _UNKNOWN  # type: ignore[return-value]
+        if isinstance(dims, str | bytes):
+            raise TypeError(
+                f"TensorShape: a shape must be a list of sizes, got {dims!r}; the dtype comes after the shape"
+            )
         # Arrays of one size for each dimension have the method of an integer too. To ask for the protocol takes 20 us.
         one = isinstance(dims, int) or (hasattr(dims, "__index__") and not getattr(dims, "shape", ()))
         sizes: Any = (dims,) if one else dims
@@ -263,7 +267,16 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, str) and dtype == "string":
         return STRING
     made = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType objects have as_numpy_dtype
+    if made.kind == "O" and isinstance(dtype, type) and not issubclass(dtype, str | bytes) and dtype not in _OBJECTS:
+        raise TypeError(
+            f"{dtype.__qualname__} is no dtype; times are 'datetime64[D]' (days), 'datetime64[us]' or 'timedelta64[us]', text "
+            "is str, and numbers have a name, such as 'float64'"
+        )
     return STRING if made.kind in "SUOT" else made
+
+
+_OBJECTS = (object, np.object_)
+"""Classes that stand for byte strings. NumPy takes any other class that it does not know for them, too."""
 
 
 def as_leaf(value: Any) -> Any:
@@ -385,6 +398,8 @@ def _cure(value: Any) -> str:
         return "; NA is no value: put another one in its place"
     if isinstance(value, PathLike | time) or type(value).__module__ in ("ipaddress", "uuid"):
         return "; give str(...) of it"
+    if hasattr(value, "toarray"):  # a sparse matrix of SciPy
+        return "; give .toarray() of it"
     return "; give list(...) of it" if isinstance(value, Iterable) else ""
 
 
@@ -585,7 +600,10 @@ def _from_list(value: Any) -> Any:
     try:
         array = np.array(items)
     except ValueError as error:
-        raise TypeError(f"a list becomes an array, so its members must agree in shape: {error}") from None
+        raise TypeError(
+            f"a list becomes an array, so its members must agree in shape: {error} Several components are a tuple, (x, y); "
+            "Dataset.from_source takes a list of arrays of several lengths"
+        ) from None
     if array.dtype.kind in "SUOT":
         # From the items once more: NumPy has already written numbers beside text as text.
         return _strings(np.array(items, dtype=object))

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.errors import InputWarning
 from tests.ops.iterating import until_error
 
 RANGE = di.data.Dataset.range
@@ -71,3 +72,15 @@ def test_a_restart_with_a_count_that_no_data_has(count: int) -> None:
 
 def odd() -> di.data.Dataset:
     return RANGE(6).filter(lambda x: x % 2 == 1)
+
+
+def test_parts_of_what_each_pass_shuffles_anew_are_told() -> None:
+    shuffled = RANGE(10).shuffle(10, seed=1).map(lambda x: x)
+    shuffled.take(3)
+    shuffled.skip(4)
+    with pytest.warns(
+        InputWarning, match=r"take\(3\) and skip\(3\) are no parts of shuffle\(.*a record may be in both"
+    ):
+        shuffled.skip(3)
+    for fixed in (RANGE(10), RANGE(10).shuffle(10, seed=1, reshuffle_each_iteration=False)):
+        assert sorted(fixed.take(3).to_list() + fixed.skip(3).to_list()) == list(range(10))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.data.dataset import Dataset
-from distinput.data.file_datasets.reading import reading
+from distinput.data.file_datasets.reading import constructor_of, reading
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS, format_named
 from distinput.plan.options import SkipErrors
@@ -72,6 +72,7 @@ class CsvDataset(Dataset[Any]):
     Source: tuples have the meaning of `tf.data.experimental.CsvDataset`.
     """
 
+    @constructor_of
     def __init__(
         self,
         filenames: Any,

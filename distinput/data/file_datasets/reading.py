@@ -4,11 +4,11 @@
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from types import new_class
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from distinput.formats import FORMATS, format_named
 from distinput.formats.format import Format
 from distinput.formats.partitioned import partitioned
 from distinput.formats.recognise import of_folder, recognise
-from distinput.names.words import meant
+from distinput.names.words import likely
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.on_error import guarded
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out, paths_of
@@ -308,15 +308,39 @@ def _given(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwarg
       TypeError: one is unknown, missing, given twice, or one too many.
     """
     known = list(signature.parameters)[1:]
-    for each in kwargs:
-        if each not in known:
-            raise TypeError(f"{name}: unexpected argument {each!r}, {meant(each, known, 'it takes')}")
+    _check_known(name, known, kwargs)
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
     bound.apply_defaults()
     return {each: bound.arguments[each] for each in known}
+
+
+Begin = TypeVar("Begin", bound=Callable[..., None])
+
+
+def _check_known(name: str, known: Collection[str], given: Iterable[str]) -> None:
+    """Refuse an argument that is not known, and say which one was meant.
+
+    Raises:
+      TypeError: there is one.
+    """
+    for each in given:
+        if each not in known:
+            raise TypeError(f"{name}: unexpected argument {each!r}, {likely(each, known)}")
+
+
+def constructor_of(begin: Begin) -> Begin:
+    """An `__init__` that says of an unknown argument which one was meant."""
+    known = list(inspect.signature(begin).parameters)
+
+    @wraps(begin)
+    def checked(self: Any, /, *args: Any, **kwargs: Any) -> None:
+        _check_known(type(self).__name__, known[1:], kwargs)
+        begin(self, *args, **kwargs)
+
+    return checked  # type: ignore[return-value]
 
 
 _ARGUMENT = re.compile(r"^  (\w+): (.*(?:\n    .*)*)", re.MULTILINE)

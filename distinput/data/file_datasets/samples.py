@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.data.dataset import Dataset
-from distinput.data.file_datasets.reading import reading
+from distinput.data.file_datasets.reading import constructor_of, reading
 from distinput.decoders.image import decode_image
 from distinput.decoders.members import MemberDecoder
 from distinput.errors import DistinputError, InvalidArgumentError, NoMatchError
@@ -76,6 +76,7 @@ class ImageFolderDataset(Dataset[Any]):
     [([200, 200], 0), ([100, 100], 0), ([50, 50], 1)]
     """
 
+    @constructor_of
     def __init__(
         self,
         directory: Any,
@@ -243,6 +244,7 @@ class WebDataset(Dataset[dict[str, Any]]):
     [{'cls': 7}, {'cls': 2}]
     """
 
+    @constructor_of
     def __init__(
         self,
         filenames: Any,

@@ -59,7 +59,10 @@ def split_address(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"the address of rank 0 must be host:port, got {address!r}")
+        raise ValueError(
+            f"the address of rank 0 must be host:port, got {address!r}; launchers say it in MASTER_ADDR and MASTER_PORT, or "
+            "in TF_CONFIG"
+        )
     return host, int(port)
 
 

@@ -166,7 +166,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
                 warnings.warn(
                     f"each of the {worker.count} workers of this DataLoader reads everything, since its own steps of this "
                     "dataset cannot be read alone; use at most one (num_workers=1), and let the threads of the dataset do the "
-                    "work: num_parallel_calls, prefetch",
+                    f"work: num_parallel_calls, prefetch{steps.why_together}",
                     InputWarning,
                     stacklevel=2,
                 )

@@ -38,6 +38,15 @@ class TrainerFeed:
     args: Any
     accelerator: Any
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        reader = next((each for each in cls.__mro__ if "get_train_dataloader" in vars(each)), TrainerFeed)
+        if not issubclass(reader, TrainerFeed):
+            raise TypeError(
+                f"{cls.__name__}: TrainerFeed must come first, or {reader.__name__} reads the datasets itself: "
+                f"class {cls.__name__}(TrainerFeed, {reader.__name__})"
+            )
+
     def feed_loader(self, dataset: Dataset[Any], tail: str | None, **options: Any) -> Loader:
         """The loader of a dataset; overwrite it to pass other options to `Loader`, such as a mesh.
 

@@ -383,3 +383,16 @@ def test_a_view_of_mapped_rows_is_sent_too() -> None:
 
 def test_a_view_has_nothing_that_lightning_would_replace() -> None:
     assert not hasattr(IterableView(Dataset.range(4).batch(2)), "sampler")
+
+
+def resized(name: bytes) -> tuple[Any, int]:
+    return np.zeros((2, 2), np.float32), 1
+
+
+def test_shapes_that_nobody_stated_are_why_everything_is_read() -> None:
+    names = Dataset.from_tensor_slices(["a"] * 8)
+    told = IterableView(names.map(resized).batch(4), 0, 2).explain()
+    assert told.endswith("state it, with output_signature= of the last map before the batch")
+    stated = (di.TensorSpec([2, 2], "float32"), di.TensorSpec([], "int64"))
+    assert "only this rank's rows" in IterableView(names.map(resized, output_signature=stated).batch(4), 0, 2).explain()
+    assert "output_signature" not in IterableView(Dataset.range(8).filter(not_third).batch(2), 0, 2).explain()

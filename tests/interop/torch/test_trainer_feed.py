@@ -173,3 +173,10 @@ def test_what_cannot_be_exact_is_refused(tmp_path: Path) -> None:
         trainer.evaluate()
     with pytest.raises(InvalidArgumentError, match=r"TrainerFeed: 2 ranks share .* tail=None; .*tail='pad'"):
         _EvaluationSteps(Loader(RECORDS.batch(4), 0, 2), Ranks([]))
+
+
+def test_the_feed_comes_first() -> None:
+    with pytest.raises(
+        TypeError, match=r"Late: TrainerFeed must come first, or \w+ reads the datasets itself: class Late\(Tr"
+    ):
+        type("Late", (fed_trainer().__mro__[2], TrainerFeed), {})
