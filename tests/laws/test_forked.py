@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A child of a busy program runs a pipeline to its end, whatever other threads did when it was forked."""
 
+import gc
 import importlib.metadata
 import os
 import signal
@@ -9,7 +10,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -206,3 +209,39 @@ def test_an_iteration_in_one_thread_goes_on_in_a_child() -> None:
 
     assert status_of(goes_on) == 0
     goes_on()
+
+
+@pytest.mark.parametrize("kind", ["cache", "shared", "snapshot", "snapshot of shards"])
+@pytest.mark.parametrize("does", ["drops", "ends", "goes on"])
+def test_a_child_leaves_the_files_of_a_pass_alone(does: str, kind: str, tmp_path: Path) -> None:
+    """It may drop an iterator that keeps its elements in files, or go on with it; the parent's pass is kept all the same."""
+    count, folder = 6000, str(tmp_path / "kept")
+
+    def made() -> di.data.Dataset[Any]:
+        rows = di.data.Dataset.range(count).map(lambda x: np.full(50, x))
+        match kind:
+            case "cache":
+                return rows.cache(folder)
+            case "shared":
+                return rows.cache(shared=folder)
+            case "snapshot":
+                return rows.snapshot(folder)
+        return rows.snapshot(folder, shard_func=lambda row: row[0] % 3)
+
+    iterator = iter(made())
+    got = [int(next(iterator)[0]) for _ in range(count // 2)]
+
+    def work() -> None:
+        if does == "drops":
+            iterator.close()
+        elif does == "ends":
+            iterator._iteration.stream = None  # as when Python takes its modules apart
+            gc.collect()
+        else:
+            assert got + [int(row[0]) for row in iterator] == [*range(count)]
+
+    assert status_of(work) == 0
+    assert got + [int(row[0]) for row in iterator] == [*range(count)]
+    assert sorted(int(row[0]) for row in made()) == [*range(count)]
+    (kept,) = [file.parent for file in (tmp_path / "kept").rglob("distinput-manifest.json")]
+    di.io.verify_files(kept)
