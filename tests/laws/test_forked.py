@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.files.paths import FileLock
 from distinput.kernels.kernel import renewed
 from distinput.names import lazy
 
@@ -245,3 +246,26 @@ def test_a_child_leaves_the_files_of_a_pass_alone(does: str, kind: str, tmp_path
     assert sorted(int(row[0]) for row in made()) == [*range(count)]
     (kept,) = [file.parent for file in (tmp_path / "kept").rglob("distinput-manifest.json")]
     di.io.verify_files(kept)
+
+
+def test_a_lock_of_a_file_that_is_released_is_free_though_a_child_lives_on(tmp_path: Path) -> None:
+    """A child has the open file too, and neither keeps the lock nor frees it."""
+    lock, path = FileLock(str(tmp_path / "lock")), str(tmp_path / "lock")
+    assert lock.take()
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(_SECONDS)
+        os.read(reads, 1)
+        os._exit(0)
+    try:
+        assert status_of(lock.release) == 0
+        assert FileLock(path).take() is False, "another child has not freed it"
+        lock.release()
+        with FileLock(path) as other:
+            assert other.take()
+    finally:
+        os.write(writes, b"x")
+        os.waitpid(child, 0)
+        os.close(reads)
+        os.close(writes)
