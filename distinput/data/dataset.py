@@ -1716,13 +1716,22 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
     def _goes_on(self, place: State, running: Running) -> DatasetIterator[T_co]:
         """An iterator that begins at a position in this tree."""
-        plan, running = resumed(self._node, running, place)
+        running = self._take_over(place, running)
         self._passes.goes_on(place["epoch"])
-        if plan is not self._node:  # later passes go on with the seeds of the state
-            self._node, self._running, self._positions = plan, running, None
-        made: DatasetIterator[T_co] = DatasetIterator(plan, running, place, self._passes, self._make_run)
+        made: DatasetIterator[T_co] = DatasetIterator(self._node, running, place, self._passes, self._make_run)
         self._counted = made.counted
         return made
+
+    def _take_over(self, place: State, running: Running | None = None) -> Running:
+        """Have later passes go on with the seeds of a place, and with the passes kept there; the tree that runs.
+
+        Raises:
+          StateError: there were other seeds.
+        """
+        plan, running = resumed(self._node, running or self._runs(), place)
+        if plan is not self._node:
+            self._node, self._running, self._positions = plan, running, None
+        return running
 
     def _runs(self) -> Running:
         taken = self._passes.taken_over

@@ -522,6 +522,14 @@ def locked(descriptor: int) -> bool | None:
     return True
 
 
+def _unlock(descriptor: int) -> None:
+    """Free a lock for everybody who has the open file."""
+    with contextlib.suppress(ImportError, OSError):
+        from fcntl import LOCK_UN, flock
+
+        flock(descriptor, LOCK_UN)
+
+
 def has_name(descriptor: int, name: str) -> bool:
     """True if an open file still has this name."""
     try:
@@ -548,6 +556,7 @@ class FileLock:
     def __init__(self, path: str) -> None:
         self.path = path
         self._held: int | None = None
+        self._process = 0
 
     def take(self) -> bool | None:
         """Try to lock: True if that succeeded, False if another has it, None if the file system has no locks.
@@ -567,7 +576,7 @@ class FileLock:
             with contextlib.suppress(OSError):  # a full disk: it is locked, and only who has it is not told
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f"process {os.getpid()} on {node()}".encode())
-            self._held = descriptor
+            self._held, self._process = descriptor, os.getpid()
             return True
 
     def _opened(self) -> int:
@@ -603,6 +612,9 @@ class FileLock:
         """Unlock; may be called again."""
         held, self._held = self._held, None
         if held is not None:
+            # Closing is not enough: a child that was forked meanwhile has the open file, too.
+            if self._process == os.getpid():
+                _unlock(held)
             os.close(held)
 
     def __enter__(self) -> Self:

@@ -195,8 +195,8 @@ def real_elements(source: Node) -> Iterator[Any]:
 
 
 def _at_once(node: Node) -> Node:
-    """The same elements in any order, without steps that make or hold many of them before the first."""
-    if isinstance(node, SameElements) and node.delays:
+    """The same elements in any order, without steps that make or hold many of them before the first; a hint divides none."""
+    if isinstance(node, SameElements) and (node.delays or getattr(node, "is_hint", False)):
         return _at_once(node.input)
     return node.with_changed_inputs(_at_once)
 

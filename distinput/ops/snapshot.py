@@ -436,11 +436,11 @@ class KeptOnDisk(SameElements):
                     yield made, after
                     continue
                 block = frozen(made.materialize())  # users and the file look at the same arrays
-                if not self.store.too_large:
+                if self._writes(stage):
                     self._write(files, block)
-                if files is not in_order and goes_on:
+                if files is not in_order and goes_on and stage.mine:
                     self._write(in_order, block)
-                if not self.store.too_large:
+                if self._writes(stage):
                     self._cut(in_order, stage, epoch, after if goes_on else None)
                 at += block.size
                 yield block, after
@@ -450,7 +450,7 @@ class KeptOnDisk(SameElements):
             if not run.cancelled.is_set() and not run.sampling:  # a step behind this one wants no more
                 if at == self.input.cardinality:  # as `take` of all of them
                     self._publish(files, stage, epoch)
-                else:
+                elif self._writes(stage):
                     self._tell_unfinished(at)
             raise
         finally:
@@ -458,16 +458,20 @@ class KeptOnDisk(SameElements):
             in_order.discard()
             stage.discard()
 
+    def _writes(self, stage: Stage) -> bool:
+        """Whether elements are written: not too many, and not by a child that was forked meanwhile."""
+        return stage.mine and not self.store.too_large
+
     def _publish(self, files: KeptFiles, stage: Stage, epoch: int, lacks: bool = False) -> None:
         """Complete the folder, unless the elements take too much."""
-        if not self.store.too_large:
+        if self._writes(stage):
             with self._told():
                 done = files.end()
                 publish([(stage, done)], self._manifest(done, stage, epoch, lacks), None)
 
     def _tell_unfinished(self, made: int) -> None:
         """Say once that passes do not come to their end, so that nothing is ever kept."""
-        if self.store.told or self.store.too_large:
+        if self.store.told:
             return
         self.store.told = True
         warnings.warn(

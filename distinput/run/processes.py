@@ -134,11 +134,10 @@ class Processes:
             for worker in range(count):
                 self._begin(worker)
             for worker in range(count):
-                self._begun(worker)
-        except Closed:
-            how = [self._end(worker) for worker, (process, _) in enumerate(self._workers) if process.poll() is not None]
-            self.close()
-            raise UnavailableError(f"{op}: {how[0] if how else 'a worker process ended'} before it had work") from None
+                try:
+                    self._begun(worker)
+                except Closed:
+                    self._replace(worker)
         except BaseException:
             self.close()
             raise

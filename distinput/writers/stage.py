@@ -54,6 +54,12 @@ class Stage:
         self.folder = join_path(directory, f".{word}{UNFINISHED}") if self.local else directory
         self._lock: FileLock | None = None
         self._names: list[str] = []  # of remote files, to be removed again
+        self._process = os.getpid()
+
+    @property
+    def mine(self) -> bool:
+        """Whether this process writes here; a child that was forked meanwhile has the stage too, and leaves it alone."""
+        return self._process == os.getpid()
 
     def take(self, who: str = "write") -> bool:
         """Begin to write here, unless another process does: then False.
@@ -158,7 +164,7 @@ class Stage:
     def remove(self) -> None:
         """Remove the stage itself, at the end; may be called again."""
         self._names.clear()
-        if self.local:
+        if self.local and self.mine:
             with contextlib.suppress(OSError):
                 self.clear()
                 remove_file(os.path.join(self.folder, _LOCK))
@@ -172,7 +178,7 @@ class Stage:
 
     def discard(self) -> None:
         """Remove all that was written, and the stage."""
-        if not self.local:
+        if not self.local and self.mine:
             for name in self._names:
                 with contextlib.suppress(OSError):
                     remove_file(join_path(self.directory, name))

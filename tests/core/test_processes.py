@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from distinput.errors import UnavailableError
+from distinput.run import processes
 from distinput.run.processes import Processes, Workforce, check_sendable
 from distinput.run.segments import Closed
 
@@ -60,6 +61,40 @@ def workers() -> Iterator[Processes]:
     made = Processes(answer, 2, "test")
     yield made
     made.close()
+
+
+@pytest.mark.parametrize("kills", [1, 3])
+def test_a_worker_that_is_killed_while_it_starts_is_replaced(kills: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = processes._started, []
+
+    def killed() -> Any:
+        started.append(start())
+        if len(started) <= kills:
+            started[-1][0].kill()
+        return started[-1]
+
+    monkeypatch.setattr(processes, "_started", killed)
+    made = Processes(answer, 2, "test")
+    try:
+        for worker in (0, 1):
+            made.send(worker, worker)
+            assert made.receive(worker, always) == worker
+        assert len(started) == 2 + kills
+    finally:
+        made.close()
+
+
+def test_workers_that_end_each_time_they_start_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = processes._started
+
+    def killed() -> Any:
+        made = start()
+        made[0].kill()
+        return made
+
+    monkeypatch.setattr(processes, "_started", killed)
+    with pytest.raises(UnavailableError, match="was ended by signal 9"):
+        Processes(answer, 2, "test")
 
 
 def test_each_worker_answers_in_order(workers: Processes) -> None:

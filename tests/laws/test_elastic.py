@@ -305,3 +305,20 @@ def test_a_step_without_a_row_is_left_out_where_a_job_goes_on(policy: str, jobs:
         return taken(strategy.experimental_distribute_dataset(dataset).restore(states), strategy, None)
 
     assert all(rows for (rows,) in on_workers([1], rest)[0])
+
+
+@pytest.mark.parametrize("jobs", [[(2, 1), (3, 2)], [(1, 2), (2, 2)], [(2, 2), (1, 2)], [(2, 1), (2, 1), (1, 1)]])
+@pytest.mark.parametrize("policy", ["DATA", "OFF"])
+@pytest.mark.parametrize("kind", ["order", "kept"])
+def test_the_pass_after_a_restart_is_the_next_one(kind: str, policy: str, jobs: list[tuple[int, int]]) -> None:
+    """Its order is that of its number, or the one that a cache keeps, also where a state has seeds that steps drew."""
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
+
+    def make() -> Any:
+        if kind == "order":
+            return di.data.Dataset.range(13).shuffle(13, seed=1).batch(8).with_options(options)
+        numbers = di.data.Dataset.range(4).interleave(lambda x: di.data.Dataset.range(3 * x, 3 * x + 3), cycle_length=2)
+        return numbers.shuffle(12, seed=1).cache().batch(8).with_options(options)
+
+    check_elastic(make, jobs, [1, 0])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A child of a busy program runs a pipeline to its end, whatever other threads did when it was forked."""
 
+import gc
 import importlib.metadata
 import os
 import signal
@@ -9,10 +10,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
+from distinput.files.paths import FileLock
 from distinput.kernels.kernel import renewed
 from distinput.names import lazy
 
@@ -206,3 +210,62 @@ def test_an_iteration_in_one_thread_goes_on_in_a_child() -> None:
 
     assert status_of(goes_on) == 0
     goes_on()
+
+
+@pytest.mark.parametrize("kind", ["cache", "shared", "snapshot", "snapshot of shards"])
+@pytest.mark.parametrize("does", ["drops", "ends", "goes on"])
+def test_a_child_leaves_the_files_of_a_pass_alone(does: str, kind: str, tmp_path: Path) -> None:
+    """It may drop an iterator that keeps its elements in files, or go on with it; the parent's pass is kept all the same."""
+    count, folder = 6000, str(tmp_path / "kept")
+
+    def made() -> di.data.Dataset[Any]:
+        rows = di.data.Dataset.range(count).map(lambda x: np.full(50, x))
+        match kind:
+            case "cache":
+                return rows.cache(folder)
+            case "shared":
+                return rows.cache(shared=folder)
+            case "snapshot":
+                return rows.snapshot(folder)
+        return rows.snapshot(folder, shard_func=lambda row: row[0] % 3)
+
+    iterator = iter(made())
+    got = [int(next(iterator)[0]) for _ in range(count // 2)]
+
+    def work() -> None:
+        if does == "drops":
+            iterator.close()
+        elif does == "ends":
+            iterator._iteration.stream = None  # as when Python takes its modules apart
+            gc.collect()
+        else:
+            assert got + [int(row[0]) for row in iterator] == [*range(count)]
+
+    assert status_of(work) == 0
+    assert got + [int(row[0]) for row in iterator] == [*range(count)]
+    assert sorted(int(row[0]) for row in made()) == [*range(count)]
+    (kept,) = [file.parent for file in (tmp_path / "kept").rglob("distinput-manifest.json")]
+    di.io.verify_files(kept)
+
+
+def test_a_lock_of_a_file_that_is_released_is_free_though_a_child_lives_on(tmp_path: Path) -> None:
+    """A child has the open file too, and neither keeps the lock nor frees it."""
+    lock, path = FileLock(str(tmp_path / "lock")), str(tmp_path / "lock")
+    assert lock.take()
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(_SECONDS)
+        os.read(reads, 1)
+        os._exit(0)
+    try:
+        assert status_of(lock.release) == 0
+        assert FileLock(path).take() is False, "another child has not freed it"
+        lock.release()
+        with FileLock(path) as other:
+            assert other.take()
+    finally:
+        os.write(writes, b"x")
+        os.waitpid(child, 0)
+        os.close(reads)
+        os.close(writes)

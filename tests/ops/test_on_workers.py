@@ -88,7 +88,7 @@ def test_elements_and_states_are_those_without_it(name: str, service: str) -> No
 @settings(max_examples=cases(10, 600), deadline=None)
 @given(pipelines(most_ops=4, last="on_workers"))
 def test_random_pipelines_restart_everywhere(pipeline: Pipeline) -> None:
-    check_restart(pipeline.build(), most=60)
+    check_restart(pipeline.build(), most=60, state_bytes=20_000)  # mixtures of mixtures have a place for each input
 
 
 def check_states(alone: di.data.Dataset[Any], served: di.data.Dataset[Any], most: int = 45, step: int = 1) -> None:

@@ -3,6 +3,7 @@
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -125,6 +126,21 @@ def _going_on(source: StepSource, state: Any) -> tuple[StepSource, Any]:
     return source.terms.earlier(content) or source, state
 
 
+def _take_over(source: StepSource, state: State) -> None:
+    """Have later passes go on with what steps have drawn, and caches keep, in an earlier job of another layout.
+
+    Args:
+      source: of the dataset as it is distributed now.
+      state: of the input of that job; of lanes, the state of each.
+    """
+    states = state.get("lanes", [state])
+    places = [{key: each[key] for key in ("seeds", "kept", "decided") if key in each} for each in states]
+    # Inputs of functions have each drawn their own, or have other steps.
+    if all(place.get("seeds") == places[0].get("seeds") for place in places):
+        with suppress(StateError):
+            source.take_over(places[0])
+
+
 def _is_of(state: State, layout: Mapping[str, Any]) -> bool:
     return all(state.get(key) == value for key, value in layout.items())
 
@@ -199,10 +215,12 @@ class DistributedIterator(Closing):
         skip: "Ranges" = (),
     ) -> Self:
         """An iterator that continues from `state`; see `DistributedDataset.restore`."""
-        source, state = _going_on(source, state)
+        own, (source, state) = source, _going_on(source, state)
         found = opened_state(state, source.layout, source.pipelines)
         step = found["step"]
         steps = source.restore(found["inputs"], step, found["seen"], may_differ)
+        if source is not own:
+            _take_over(own, found["inputs"][0])
         given: list[Any] = [skip] if isinstance(skip, range | places.Records) else list(skip)
         if any(isinstance(each, places.Records) for each in given):
             given = part("steps_left_out")(given, source, found["inputs"])

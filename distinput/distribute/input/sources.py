@@ -26,6 +26,7 @@ from distinput.errors import StateError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.rewrite.rules import Running
 from distinput.sharding.own_rows import own_pieces
 from distinput.values.spec import Spec
 
@@ -281,6 +282,9 @@ class CutBatches:
     def begin(self) -> "CutSteps":
         return CutSteps(self, iter(self.dataset), None)
 
+    def take_over(self, place: State) -> None:
+        self.dataset._take_over(place)
+
     def restore(
         self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
     ) -> "CutSteps":
@@ -441,6 +445,10 @@ class DealtElements:
     def begin(self) -> "DealtSteps":
         return DealtSteps(self, [iter(dataset) for dataset in self.datasets], 0, None)
 
+    def take_over(self, place: State) -> None:
+        for dataset in self.datasets:
+            dataset._take_over(place)
+
     def restore(
         self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
     ) -> "DealtSteps":
@@ -595,16 +603,14 @@ class OwnBatches:
       node: its tree without the final prefetch.
       assignment: the pieces that belong to this worker.
       ahead: how many pieces to prefetch.
-      passes: the counter of passes; None before the first one.
+      passes: the counter of passes.
     """
 
-    def __init__(
-        self, whole: Dataset, node: Node, assignment: Assignment, ahead: int, passes: Passes | None = None
-    ) -> None:
-        self.whole, self.node, self._assignment, self._ahead = whole, node, assignment, ahead
-        self._passes = passes or Passes()
+    def __init__(self, whole: Dataset, node: Node, assignment: Assignment, ahead: int, passes: Passes) -> None:
+        self.whole, self.node, self._assignment, self._ahead, self._passes = whole, node, assignment, ahead, passes
         self._runs = whole._runs()  # the tree that positions belong to
         self._seal = seals.Seal(whole.node, self._runs)
+        self._later: OwnBatches | None = None
         self.pieces = self._made(node)
 
     @staticmethod
@@ -612,7 +618,7 @@ class OwnBatches:
         """The batches as `OwnBatches`; None without random access to rows, so that a worker has to read all batches."""
         if assignment.each is None or own_pieces(node, assignment) is None:
             return None
-        made = OwnBatches(whole, node, assignment, ahead)
+        made = OwnBatches(whole, node, assignment, ahead, whole._passes)
         return None if made._runs.node.start_at(0, 0) is None else made
 
     def _made(self, node: Node) -> Dataset:
@@ -633,6 +639,19 @@ class OwnBatches:
         self._seal = seals.Seal(self.whole.node, self._runs)  # its files are examined again
         return self.pieces.__iter__()
 
+    @property
+    def now(self) -> "OwnBatches":
+        """The batches of the passes that begin now, with the seeds of the latest state."""
+        return self._later or self
+
+    def _take_over(self, place: State, running: Running | None = None) -> None:
+        """Have later passes go on with the seeds of a place, and with the passes kept there; see `Dataset._take_over`."""
+        plan, _ = resumed(self.whole.node, running or self._runs, place)
+        self._later = None
+        if plan is not self.whole.node:
+            whole = Dataset(plan, self._passes)
+            self._later = OwnBatches(whole, plan.inputs[0], self._assignment, self._ahead, self._passes)
+
     def state(self, place: State, batches: int) -> State:
         """The state of the whole dataset after `batches` of its batches.
 
@@ -651,10 +670,8 @@ class OwnBatches:
           StateError: the state belongs to another pipeline.
         """
         place, running = seals.place_in(self.whole.node, self._runs, state, may_differ)
-        plan, _ = resumed(self.whole.node, running, place)
-        own = self
-        if plan is not self.whole.node:
-            own = OwnBatches(Dataset(plan), plan.inputs[0], self._assignment, self._ahead, self._passes)
+        self._take_over(place, running)
+        own = self.now
         own._seal = seals.Seal(own.whole.node, own._runs)
         pieces = own.pieces._runs()
         at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
@@ -700,7 +717,11 @@ class OwnPiecesSource:
         return UNKNOWN if self.terms.steps is None else self.terms.steps
 
     def begin(self) -> "OwnSteps":
-        return OwnSteps(self, self.batches, iter(self.batches), 0, None)
+        batches = self.batches.now
+        return OwnSteps(self, batches, iter(batches), 0, None)
+
+    def take_over(self, place: State) -> None:
+        self.batches._take_over(place)
 
     def restore(
         self, inputs: Sequence[State], step: int, seen: SeenShapes, may_differ: str | Collection[str]
@@ -746,5 +767,6 @@ StepSource: TypeAlias = CutBatches | DealtElements | OwnPiecesSource
 * `layout`: the facts that must be equal for a state to fit; `pipelines`: how many inputs are read, each with its own state;
 * `cut`: how the parts of the replicas are made, in words; `reads`: what each of several workers reads, in words;
 * `plan`: the result of `explain` of the input pipeline, if it has that method;
-* `begin`: begins a new pass; `restore`: the rest of a pass, from the results of `Steps.inputs` and `Steps.seen`.
+* `begin`: begins a new pass; `restore`: the rest of a pass, from the results of `Steps.inputs` and `Steps.seen`;
+* `take_over`: later passes go on with the seeds of a place that another source goes on from, and with the passes kept there.
 """

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy HINT: elements are divided where the pipeline says so, and nowhere else."""
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 
 import distinput as di
@@ -27,3 +31,22 @@ def test_every_hint_of_a_pipeline_counts() -> None:
 def test_other_shards_stay() -> None:
     dataset = with_policy(di.data.Dataset.range(6).shard(2, 0), HINT)
     assert shard(dataset, 3, 2).to_list() == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda lines: lines.map(lambda line: np.int64(line.split()[1])),
+        lambda lines: lines.map(len).group_by_window(lambda size: size, lambda _, some: some.batch(2), 2).unbatch(),
+    ],
+)
+def test_functions_behind_a_hint_are_shown_elements(tmp_path: Path, step: Any) -> None:
+    """What they return is told by elements where made-up ones do not, and these are not divided yet."""
+    Path(tmp_path, "lines").write_text("".join(f"n {number}\n" for number in range(5)))
+    lines = di.data.TextLineDataset(tmp_path / "lines")
+    dataset = with_policy(step(lines.shard(MARK, MARK)), HINT)
+    assert dataset.element_spec == step(lines).element_spec
+    parts = [shard(dataset, 2, worker).to_list() for worker in range(2)]
+    assert parts == [step(lines.shard(2, worker)).to_list() for worker in range(2)]
+    with pytest.raises(di.errors.FailedPreconditionError, match="can only be used in"):
+        dataset.to_list()
