@@ -706,7 +706,7 @@ STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "slots_at": rebuilds(),
     "unknown_key": key_searches(),
 }
-MANY = cases(80, 2000)
+MANY = cases(120, 2000)
 # Those whose first result is a status: unless it is OK, what the outputs hold is not told.
 WITH_STATUS = {
     "count_values",
@@ -766,14 +766,14 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_compiled_does_what_the_reference_does(name: str) -> None:
-    check(name, KERNELS[name].compiled(timeout=300), MANY if name in WITH_STATUS else cases(25, MANY))
+    check(name, KERNELS[name].compiled(timeout=300), MANY if name in WITH_STATUS else cases(40, MANY))
 
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_the_source_never_leaves_its_arrays(name: str) -> None:
     # As plain Python every access is checked, those of `machine` included.
     with np.errstate(over="ignore"):
-        check(name, KERNELS[name].source, cases(16, 400))
+        check(name, KERNELS[name].source, cases(30, 400))
 
 
 def test_every_kernel_has_a_strategy() -> None:
