@@ -83,14 +83,15 @@ def loaded(guarded: Guarded) -> Iterator[tuple[Work, Work]]:
 
 def ratio(ours: Work, limit: Work, rounds: int) -> float:
     """Their time / our time: the median over rounds in which both take turns."""
-    found = []
+    found, frozen = [], gc.get_freeze_count()
     gc.freeze()  # or each collection between rounds would look through all that a process of many tests holds
     try:
         for _ in range(rounds):
             mine = timed(ours, LEAST_SECONDS).seconds
             found.append(timed(limit, LEAST_SECONDS).seconds / mine)
     finally:
-        gc.unfreeze()
+        if not frozen:  # else somebody wants what is old to stay out of collections
+            gc.unfreeze()
     return median(found)
 
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,14 @@ def test_a_ratio_is_taken_within_a_round(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(guard, "LEAST_SECONDS", 0.0)
     assert ratio(taking(ours), taking(limit), 3) == 3
+
+
+def test_what_is_left_out_of_collections_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "LEAST_SECONDS", 0.0)
+    gc.freeze()  # as the tests do when they are collected
+    work = Work(lambda: Measured(1.0))
+    assert ratio(work, work, 1) == 1
+    assert gc.get_freeze_count() > 0
 
 
 def test_every_guarded_ratio_is_recorded() -> None:

@@ -11,31 +11,31 @@ import pytest
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.formats.jsonl import Large, changes, has_half, read_record, refusal
+from tests.depth import crossed
 
 GOOD = b'{"id": 6, "text": "fine", "x": 0.5}\n'
 
 
-@pytest.mark.parametrize(
-    "line, column, reason",
-    [
-        (rb'{"id": 7, "text": "cut \ud83d", "x": 1}', "text", "half of a surrogate pair"),
-        (rb'{"id": 7, "text": "\udc00", "x": 1}', "text", "half of a surrogate pair"),
-        (b'{"id": 7, "id": 8, "text": "x", "x": 1}', "id", "the key comes twice"),
-        (rb'{"id": 7, "text": "x", "x": 1, "\ud83d": 7}', r"\\ud83d", "half of a surrogate pair"),
-        (b'{"id": 1' + b"0" * 400 + b', "text": "x", "x": 1}', "id", "expected int64, got 1000"),
-        (b'{"id": 1, "text": "x", "x": 1' + b"0" * 5000 + b"}", "x", "expected double, got 1000"),
-        (b'{"id": 1, "text": "x", "x": 1e400}', "x", "no float64 is as large as 1e400"),
-        (b'{"id": NaN, "text": "x", "x": 1}', "id", "expected int64, got NaN"),
-        (b'{"id": 1, "text": NaN, "x": 1}', "text", "expected binary, got NaN"),
-        (b'{"id": 1, "text": "\xff", "x": true}', "x", "expected double, got true"),
-        (b'{"id": 1, "text": "x", "x": 1, "new": 1}', "new", "has no such key"),
-    ],
-)
-@pytest.mark.parametrize("stated", [False, True])
-@pytest.mark.parametrize("neighbours", [0, 1, 50])
+WRONG = [
+    (rb'{"id": 7, "text": "cut \ud83d", "x": 1}', "text", "half of a surrogate pair"),
+    (rb'{"id": 7, "text": "\udc00", "x": 1}', "text", "half of a surrogate pair"),
+    (b'{"id": 7, "id": 8, "text": "x", "x": 1}', "id", "the key comes twice"),
+    (rb'{"id": 7, "text": "x", "x": 1, "\ud83d": 7}', r"\\ud83d", "half of a surrogate pair"),
+    (b'{"id": 1' + b"0" * 400 + b', "text": "x", "x": 1}', "id", "expected int64, got 1000"),
+    (b'{"id": 1, "text": "x", "x": 1' + b"0" * 5000 + b"}", "x", "expected double, got 1000"),
+    (b'{"id": 1, "text": "x", "x": 1e400}', "x", "no float64 is as large as 1e400"),
+    (b'{"id": NaN, "text": "x", "x": 1}', "id", "expected int64, got NaN"),
+    (b'{"id": 1, "text": NaN, "x": 1}', "text", "expected binary, got NaN"),
+    (b'{"id": 1, "text": "\xff", "x": true}', "x", "expected double, got true"),
+    (b'{"id": 1, "text": "x", "x": 1, "new": 1}', "new", "has no such key"),
+]
+
+
+@pytest.mark.parametrize("wrong, stated, neighbours", crossed(WRONG, [False, True], [0, 1, 50]))
 def test_the_right_column_and_reason(
-    line: bytes, column: str, reason: str, stated: bool, neighbours: int, tmp_path: Path
+    wrong: tuple[bytes, str, str], stated: bool, neighbours: int, tmp_path: Path
 ) -> None:
+    line, column, reason = wrong
     first, file = tmp_path / "first.jsonl", tmp_path / "a.jsonl"
     first.write_bytes(GOOD)
     file.write_bytes(GOOD * (neighbours + 1) + line + b"\n" + GOOD * neighbours)

@@ -16,6 +16,7 @@ import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.formats.litdata import LitData
 from distinput.testing import check_format
+from tests.depth import cases
 from tests.formats.reading import records
 
 ANSWERS = json.loads(Path(__file__).with_name("litdata_answers.json").read_text())
@@ -320,7 +321,7 @@ def test_compressed_chunks_that_say_something_else(tmp_path: Path, name: str) ->
     folder = written(tmp_path, name)
     path = min(tmp_path.glob("*.bin"))
     content = path.read_bytes()
-    for place in range(len(content)):  # no byte of a frame's table or of zstd leads out of the file
+    for place in range(0, len(content), cases(3, 1)):  # no byte of a frame's table or of zstd leads out of the file
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x41]) + content[place + 1 :])
         try:
             di.data.LitDataDataset(folder).to_list()

@@ -19,7 +19,7 @@ from distinput.formats import parquet_pages
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_file import opened
 from distinput.formats.parquet_pages import pages_of, taken_rows
-from tests.depth import cases
+from tests.depth import cases, crossed
 from tests.formats.reading import flipped, plain
 
 ROWS = 600
@@ -79,8 +79,7 @@ def written(path: str, kind: str) -> None:
     pq.write_table(table(), path, row_group_size=250, data_page_size=200, write_batch_size=16, **KINDS[kind])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("where", ["local", "memory"])
+@pytest.mark.parametrize("where, kind", crossed(["local", "memory"], KINDS, together=1))
 def test_rows_are_those_of_whole_row_groups(kind: str, where: str, tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     written(path, kind)

@@ -183,21 +183,23 @@ def test_a_child_has_on_workers_for_itself_whatever_threads_of_the_parent_have_i
     parent, begun, over = os.getpid(), threading.Event(), threading.Event()
 
     def waits(x: int) -> int:
-        if x and os.getpid() == parent:
+        if os.getpid() == parent:
             begun.set()
             over.wait(_SECONDS)
         return x + 1
 
     dataset = di.data.Dataset.range(9).map(waits, output_signature=di.TensorSpec([], "int64")).on_workers("threads:1")
     with iter(dataset) as iterator:
-        next(iterator)
-        begun.wait(_SECONDS)
+        taking = threading.Thread(target=next, args=(iterator,))
+        taking.start()
+        assert begun.wait(_SECONDS)
 
         def begins_anew() -> None:
             assert dataset.to_list() == list(range(1, 10))
 
         status = status_of(begins_anew)
         over.set()
+        taking.join()
     assert status == 0
 
 

@@ -16,6 +16,7 @@ from distinput.distribute.devices.threads import ThreadDevices
 from distinput.testing import check_devices
 from distinput.testing.devices import LAWS
 from distinput.values.buffers import empty
+from tests.depth import crossed
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -211,8 +212,7 @@ def test_host_arrays_if_steps_are_not_to_be_fetched() -> None:
 ROWS, WIDTH = 128, 256  # 128 KiB in a batch: large enough for the pool of buffers
 
 
-@pytest.mark.parametrize("waiting", [0, 1, 5])
-@pytest.mark.parametrize("pipeline", ["shuffled", "mapped", "copied"])
+@pytest.mark.parametrize("waiting, pipeline", crossed([0, 1, 5], ["shuffled", "mapped", "copied"], together=1))
 def test_a_batch_that_jax_has_not_looked_at_yet_is_not_overwritten(waiting: int, pipeline: str) -> None:
     """The consumer starts a computation on every batch, drops the batch, and looks at the results much later."""
     rows = np.repeat(np.arange(ROWS * 24, dtype=np.float32), WIDTH).reshape(-1, WIDTH)

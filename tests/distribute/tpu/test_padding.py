@@ -12,7 +12,7 @@ import pytest
 import distinput as di
 from distinput.distribute.tpu.arguments import RunArguments
 from distinput.distribute.tpu.row_padding import padded_results
-from tests.depth import sampled
+from tests.depth import cases, sampled
 from tests.distribute.tpu.programs import context
 
 STRATEGY = di.distribute.TPUStrategy(devices=jax.devices()[:2])
@@ -223,10 +223,11 @@ def test_rows_are_cut_and_totals_are_not() -> None:
     "function", sampled([*PROVED, convolution, *NOT_PROVED[:3]], NOT_PROVED[3:13]), ids=lambda f: f.__name__
 )
 def test_with_or_without_a_proof_the_numbers_are_those_of_each_replica_alone(function: Callable[..., Any]) -> None:
-    compiled = di.distribute.TPUStrategy(devices=jax.devices()[:2])
-    eager = di.distribute.TPUStrategy(devices=jax.devices()[:2], compile=False)
-    compiled.run(function, values([ROWS, ROWS]))
-    given = values([ROWS, FEWER])
+    devices = jax.devices()[: cases(1, 2)]
+    compiled = di.distribute.TPUStrategy(devices=devices)
+    eager = di.distribute.TPUStrategy(devices=devices, compile=False)
+    compiled.run(function, values([ROWS, ROWS][-len(devices) :]))
+    given = values([ROWS, FEWER][-len(devices) :])
     found, expected = [
         [jax.tree.map(np.asarray, part) for part in strategy.experimental_local_results(strategy.run(function, given))]
         for strategy in (compiled, eager)

@@ -19,45 +19,51 @@ from tests.distribute.tpu import programs
 from tests.distribute.tpu.programs import ALL, PADDED, REPLICAS, context, parts_of, plain, same
 
 FULL = [4] * REPLICAS
+FEW = cases(4, REPLICAS)
+"""Replicas of the laws: XLA compiles what runs uncompiled for each."""
+ROWS = [[4] * FEW, [*[4] * (FEW - 2), 3, 1], [*[4] * (FEW // 2 - 1), 2, *[0] * (FEW // 2)], [3] * FEW]
 
 
-@pytest.fixture(scope="module")
-def strategies() -> tuple[Any, Any, Any]:
-    compiled = di.distribute.TPUStrategy()
-    assert compiled.num_replicas_in_sync == REPLICAS
-    eager = di.distribute.TPUStrategy(compile=False)
-    return compiled, eager, di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(REPLICAS)])
+def strategies_of(count: int) -> tuple[Any, Any, Any]:
+    """A compiled run, an uncompiled one, and NumPy's."""
+    devices = jax.devices()[:count]
+    compiled = di.distribute.TPUStrategy(devices=devices)
+    assert compiled.num_replicas_in_sync == count
+    eager = di.distribute.TPUStrategy(devices=devices, compile=False)
+    return compiled, eager, di.distribute.MirroredStrategy([f"CPU:{i}" for i in range(count)])
+
+
+strategies = pytest.fixture(scope="module")(lambda: strategies_of(REPLICAS))
+few = pytest.fixture(scope="module")(lambda: strategies_of(FEW))
 
 
 @pytest.mark.parametrize(
-    "function, rows",
-    crossed(ALL, [FULL, [4, 4, 4, 4, 4, 4, 3, 1], [4, 4, 4, 2, 0, 0, 0, 0], [3] * REPLICAS], together=1),
-    ids=lambda given: getattr(given, "__name__", str(given)),
+    "function, rows", crossed(ALL, ROWS, together=1), ids=lambda given: getattr(given, "__name__", str(given))
 )
 @pytest.mark.filterwarnings("ignore:Mean of empty slice:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
-def test_a_compiled_run_gives_what_numpy_gives(strategies: Any, function: Callable[..., Any], rows: list[int]) -> None:
-    compiled, eager, mirrored = strategies
-    for values in (parts_of(FULL), parts_of(rows)):  # after a full step there is a program that may be used again
+def test_a_compiled_run_gives_what_numpy_gives(few: Any, function: Callable[..., Any], rows: list[int]) -> None:
+    compiled, eager, mirrored = few
+    for values in (parts_of(ROWS[0]), parts_of(rows)):  # after a full step there is a program that may be used again
         expected = plain(mirrored, mirrored.run(function, (values,)))
         same(plain(compiled, compiled.run(function, (values,))), expected)
-        same(plain(eager, eager.run(function, (values,))), expected)
+    same(plain(eager, eager.run(function, (values,))), expected)
 
 
 @settings(max_examples=cases(10, 300))
-@given(st.sampled_from(ALL), st.lists(st.integers(1, 5), min_size=REPLICAS, max_size=REPLICAS), st.booleans())
+@given(st.sampled_from(ALL), st.lists(st.integers(1, 5), min_size=FEW, max_size=FEW), st.booleans())
 def test_any_numbers_of_rows_give_what_numpy_gives(
-    strategies: Any, function: Callable[..., Any], rows: list[int], whole: bool
+    few: Any, function: Callable[..., Any], rows: list[int], whole: bool
 ) -> None:
-    compiled, _, mirrored = strategies
+    compiled, _, mirrored = few
     values = parts_of(rows, np.int32 if whole and function is not programs.masked_mean else np.float32)
     same(plain(compiled, compiled.run(function, (values,))), plain(mirrored, mirrored.run(function, (values,))))
 
 
 @pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
 def test_only_what_is_proved_runs_with_added_rows(function: Callable[..., Any]) -> None:
-    strategy = di.distribute.TPUStrategy()
-    strategy.run(function, (parts_of(FULL),))
-    strategy.run(function, (parts_of([4, 4, 4, 4, 4, 4, 3, 2]),))
+    strategy = di.distribute.TPUStrategy(devices=jax.devices()[:FEW])
+    strategy.run(function, (parts_of(ROWS[0]),))
+    strategy.run(function, (parts_of([*[4] * (FEW - 2), 3, 2]),))
     counts = strategy.run_counts
     padded = function in PADDED
     assert (counts.programs, counts.compiled, counts.padded, counts.uncompiled) == (1, 1 + padded, padded, 1 - padded)
