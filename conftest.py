@@ -5,7 +5,6 @@ import gc
 import importlib.util
 import os
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from _pytest.assertion import rewrite
 from _pytest.doctest import DoctestModule
 
 # JAX reads this once, before its first computation: eight virtual devices on any machine.
@@ -110,28 +108,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if missing else None
 
 
-def _rewrite_own_part(config: pytest.Config) -> None:
-    """Write asserts of some files of tests anew, if this is one of several processes: else each would do so for all of them."""
-    own, every = os.environ.get("PYTEST_XDIST_WORKER", ""), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if every == 1 or sys.dont_write_bytecode:
-        return
-    state = config.stash[rewrite.assertstate_key]
-    for path in sorted(_TESTS.rglob("test_*.py"))[int(own.removeprefix("gw")) :: every]:
-        folder = rewrite.get_cache_dir(path)
-        written = folder / (path.name.removesuffix(".py") + rewrite.PYC_TAIL)
-        if written.exists() and written.stat().st_mtime >= path.stat().st_mtime:
-            continue  # if it is not of this file after all, whoever imports it sees that
-        if rewrite.try_makedirs(folder):
-            source, code = rewrite._rewrite_test(path, config)
-            rewrite._write_pyc(state, code, source, written)
-
-
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without collecting garbage: what is made now stays, and each look through all of it takes a second."""
     gc.disable()
     try:
-        _rewrite_own_part(session.config)
         return (yield)
     finally:
         gc.freeze()
