@@ -40,7 +40,7 @@ class _ByCount(SameElements):
                 text = (
                     f"{self.op}: take({self.count}) and skip({self.count}) are no parts of {step}, made at {step.origin}: each "
                     "pass has another order, so a record may be in both; use split(0.8, seed=1) before the shuffle, or give it "
-                    "a seed and reshuffle_each_iteration=False"
+                    "a seed and reshuffle_each_iteration=False (list_files: shuffle=False)"
                 )
                 warnings.warn_explicit(text, InputWarning, self.origin.file, self.origin.line, registry=_WARNED)
         return self

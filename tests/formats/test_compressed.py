@@ -71,7 +71,7 @@ def test_a_compression_that_is_unknown_is_read_as_it_is(tmp_path: Path) -> None:
         lambda names: names.shard(1, 0),
         lambda names: names.take(9).repeat(1),
         lambda names: names.filter(lambda name: True),
-        lambda names: names.take(1).concatenate(names.skip(1)),
+        lambda names: names.take(1).concatenate(names.take(1)),
     ],
     ids=["shuffle", "shard", "take", "filter", "concatenate"],
 )
