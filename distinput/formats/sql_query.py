@@ -193,7 +193,8 @@ class SqlQuery:
         if not isinstance(self.query, str) or not self.query.strip():
             raise InvalidArgumentError(f"{self.who}: query must be the text of a SELECT, got {self.query!r}")
         object.__setattr__(self, "connect", bound(self.connect))
-        if not callable(self.connect) or hasattr(self.connect, "cursor"):  # a connection of sqlite3 can be called
+        begun = hasattr(self.connect, "cursor") and not isinstance(self.connect, type)  # sqlite3's can be called
+        if begun or not callable(self.connect):
             raise InvalidArgumentError(
                 f"{self.who}: connect must be a function that returns a connection, such as "
                 f"lambda: sqlite3.connect('a.db'), got {type(self.connect).__name__}: a connection itself can neither go to "
