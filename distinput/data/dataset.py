@@ -1429,7 +1429,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Raises:
           InvalidArgumentError: there is no end.
         """
-        if self.cardinality() == INFINITE:
+        # Files are not counted where that tells nothing: there may be many, and damaged ones may be left out.
+        steps = {step.op for step in walk(self._node) if getattr(step, "passes", INFINITE) == INFINITE}
+        if steps & {"repeat", "random", "counter"} and "take" not in steps and self.cardinality() == INFINITE:
             raise InvalidArgumentError("to_list: the dataset is infinite; take(n) elements of it")
         return [map_leaves(_plain, element, lists=False) for element in self]
 
@@ -1849,7 +1851,7 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
       AttributeError: it still lacks it.
     """
     kind = type(dataset)
-    if "_node" not in vars(dataset) and not name.startswith("__"):  # a class of a user, with another `__init__`
+    if name in ("_node", "_passes"):  # a class of a user, with another `__init__`
         Dataset.__init__(dataset)
     if not name.startswith("_"):
         if load_extensions() and hasattr(kind, name):

@@ -14,7 +14,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64, integer
 from distinput.plan.families import SameElements
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run
 
 _WARNED: dict[Any, Any] = {}
@@ -35,7 +35,7 @@ class _ByCount(SameElements):
         last = vars(self.input).setdefault("_parted", {})  # of a step, not of a copy that is sent or rewritten
         last[self.op] = int(self.count)
         if self.count > 0 and last.get("take") == last.get("skip"):
-            step = next((each for each in walk(self.input) if each.chooses and each.reshuffles), None)
+            step = _reshuffling(self.input)
             if step is not None:
                 text = (
                     f"{self.op}: take({self.count}) and skip({self.count}) are no parts of {step}, made at {step.origin}: each "
@@ -47,6 +47,15 @@ class _ByCount(SameElements):
 
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return replace(self, input=pieces, count=self.count * each if self.count > 0 else self.count)
+
+
+def _reshuffling(node: Node) -> Node | None:
+    """A step that gives each pass another order; none below a cache, which keeps the order of one."""
+    if node.keeps:
+        return None
+    if node.chooses and node.reshuffles:
+        return node
+    return next(filter(None, map(_reshuffling, node.inputs)), None)
 
 
 class Take(_ByCount):

@@ -40,6 +40,16 @@ def test_a_list_of_what_has_no_end_is_refused() -> None:
     assert Dataset.range(3).repeat().take(4).to_list() == [0, 1, 2, 0]
 
 
+def test_a_list_asks_no_file_that_is_left_out_or_not_read(tmp_path: Path) -> None:
+    for number in range(2):
+        Dataset.range(2).map(lambda x: {"x": x}).write(tmp_path / str(number), "parquet")
+    paths = sorted(map(str, tmp_path.rglob("*.parquet")))
+    Path(paths[1]).write_bytes(b"PAR1 and no more")
+    files = di.data.ParquetDataset(paths)
+    whole = [{"x": 0}, {"x": 1}]
+    assert files.ignore_errors().to_list() == files.ignore_errors().repeat(1).to_list() == files.take(2).to_list() == whole
+
+
 @pytest.mark.parametrize("kind", [dt.date, dt.datetime, decimal.Decimal, list, dict, np.ndarray])
 def test_a_class_is_no_text(kind: type, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=rf"^{kind.__qualname__} is no dtype; times are 'datetime64\[D\]'"):
@@ -118,6 +128,19 @@ class Plain(Dataset):
     """Without a constructor."""
 
 
+class Asks(Dataset):
+    """Its constructor asks what it has."""
+
+    def __init__(self) -> None:
+        self.known = hasattr(self, "count_of_items"), getattr(self, "items", None)
+        super().__init__(Dataset.range(2).node)
+
+
+def test_a_constructor_may_ask_for_an_attribute() -> None:
+    assert Asks().known == (False, None)
+    assert Asks().to_list() == [0, 1]
+
+
 @pytest.mark.parametrize("use", [lambda: Items().batch(2), lambda: list(Items()), lambda: iter(Items()), Plain])
 def test_classes_of_users_derive_from_no_dataset(use: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match=r"Dataset\.from_source for an object of yours with __len__ and __getitem__"):
@@ -151,6 +174,8 @@ def test_arguments_of_pandas(argument: str, cure: str) -> None:
         (di.data.WebDataset, "columns", "did you mean members?"),
         (di.data.ImageFolderDataset, "transform", "here it is .map(fn) behind it"),
         (Dataset.range(3).map, "batched", "here it is .batch(n) before it"),
+        (Dataset.range(3).map, "names", "did you mean name?"),
+        (Dataset.range(3).bucket_by_sequence_length, "batch_size", "did you mean bucket_batch_sizes?"),
     ],
 )
 def test_arguments_of_others(make: Callable[..., Any], argument: str, cure: str) -> None:
