@@ -47,7 +47,9 @@ def test_a_list_asks_no_file_that_is_left_out_or_not_read(tmp_path: Path) -> Non
     Path(paths[1]).write_bytes(b"PAR1 and no more")
     files = di.data.ParquetDataset(paths)
     whole = [{"x": 0}, {"x": 1}]
-    assert files.ignore_errors().to_list() == files.ignore_errors().repeat(1).to_list() == files.take(2).to_list() == whole
+    assert (
+        files.ignore_errors().to_list() == files.ignore_errors().repeat(1).to_list() == files.take(2).to_list() == whole
+    )
 
 
 @pytest.mark.parametrize("kind", [dt.date, dt.datetime, decimal.Decimal, list, dict, np.ndarray])
