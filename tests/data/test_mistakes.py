@@ -295,6 +295,22 @@ def test_an_error_without_a_cure_gets_no_note_of_one() -> None:
     assert len(found.value.__notes__) == 2
 
 
+class Textless(ValueError):
+    """Its text cannot be made."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raise_textless(x: Any) -> Any:
+    raise Textless
+
+
+def test_an_error_whose_text_fails_is_that_error() -> None:
+    with pytest.raises(Textless):
+        Dataset.range(1).map(raise_textless, output_signature=INT64).to_list()
+
+
 def test_a_folder_of_a_store_ends_in_a_slash() -> None:
     Dataset.range(4).map(lambda x: {"x": x}).write("memory://mistakes/rows", "parquet", shards=2)
     with pytest.raises(
