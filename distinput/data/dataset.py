@@ -857,7 +857,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)
         if isinstance(nest, list):
             raise TypeError("zip: the datasets must be nested in tuples or dicts, got a list")
-        if isinstance(nest, Dataset):
+        if args and isinstance(nest, Dataset):
             text = "zip: of one dataset it gives the elements of this one alone; two side by side are Dataset.zip(one, other)"
             warnings.warn(text, InputWarning, stacklevel=2)
         structure = structure_of(nest)

@@ -105,7 +105,10 @@ def test_a_dataset_is_not_zipped_with_itself_alone() -> None:
         InputWarning, match=r"^zip: of one dataset it gives .*; two side by side are Dataset\.zip\(one, other\)"
     ):
         assert one.zip(other).to_list() == [5, 6, 7]
-    assert Dataset.zip(one, other).to_list() == [(0, 5), (1, 6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Dataset.zip(one, other).to_list() == [(0, 5), (1, 6)]
+        assert Dataset.zip(datasets=one).to_list() == [0, 1]
 
 
 # ----------------------------------------------------------------------------
