@@ -442,9 +442,9 @@ class ConformingParquet(ConformingTable, Parquet):  # type: ignore[misc]  # colu
 
 
 def _units(kind: Any) -> set[str]:
-    """The units of the points in time in a type of Arrow."""
-    if hasattr(kind, "unit"):
-        return {kind.unit}
+    """The units of the points in time in a type of Arrow; days are none of Arrow's units."""
+    if hasattr(kind, "unit") or str(kind).startswith("date"):
+        return {getattr(kind, "unit", "D")}
     return set().union(*[_units(kind.field(number).type) for number in range(kind.num_fields)])
 
 
