@@ -1430,8 +1430,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           InvalidArgumentError: there is no end.
         """
         # Files are not counted where that tells nothing: there may be many, and damaged ones may be left out.
-        steps = {step.op for step in walk(self._node) if getattr(step, "passes", INFINITE) == INFINITE}
-        if steps & {"repeat", "random", "counter"} and "take" not in steps and self.cardinality() == INFINITE:
+        steps = walk(self._node, lambda step: step.op == "take")
+        endless = {step.op for step in steps if getattr(step, "passes", INFINITE) == INFINITE}
+        if endless & {"repeat", "random", "counter"} and self.cardinality() == INFINITE:
             raise InvalidArgumentError("to_list: the dataset is infinite; take(n) elements of it")
         return [map_leaves(_plain, element, lists=False) for element in self]
 

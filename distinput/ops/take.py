@@ -12,7 +12,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64, integer
 from distinput.plan.families import SameElements
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.run.run import Run
 
 
@@ -30,7 +30,8 @@ class _ByCount(SameElements):
         last = vars(self.input).setdefault("_parted", {})  # of a step, not of a copy that is sent or rewritten
         last[self.op] = int(self.count)
         if self.count > 0 and last.get("take") == last.get("skip"):
-            step = _reshuffling(self.input)
+            made = walk(self.input, lambda step: step.keeps)  # a cache keeps the order of one pass
+            step = next((each for each in made if each.chooses and each.reshuffles), None)
             if step is not None:
                 text = (
                     f"{self.op}: take({self.count}) and skip({self.count}) are no parts of {step}, made at {step.origin}: each "
@@ -42,15 +43,6 @@ class _ByCount(SameElements):
 
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return replace(self, input=pieces, count=self.count * each if self.count > 0 else self.count)
-
-
-def _reshuffling(node: Node) -> Node | None:
-    """A step that gives each pass another order; none below a cache, which keeps the order of one."""
-    if node.keeps:
-        return None
-    if node.chooses and node.reshuffles:
-        return node
-    return next(filter(None, map(_reshuffling, node.inputs)), None)
 
 
 class Take(_ByCount):

@@ -672,13 +672,14 @@ def _alike(old: Node, new: Node) -> bool:
 # ----------------------------------------------------------------------------
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and everything it reads from, inputs first."""
+def walk(node: Node, until: Callable[[Node], bool] | None = None) -> Iterator[Node]:
+    """The node and everything it reads from, inputs first; nothing that is read by steps for which `until` is true."""
     waiting, found = [node], []
     while waiting:
         last = waiting.pop()
         found.append(last)
-        waiting += last.inputs
+        if until is None or not until(last):
+            waiting += last.inputs
     return reversed(found)
 
 
