@@ -108,7 +108,7 @@ def test_a_dataset_is_not_zipped_with_itself_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Dataset.zip(one, other).to_list() == [(0, 5), (1, 6)]
-        assert Dataset.zip(datasets=one).to_list() == [0, 1]
+        assert Dataset.zip(datasets=one).to_list() == [0, 1]  # type: ignore[call-overload]
 
 
 # ----------------------------------------------------------------------------

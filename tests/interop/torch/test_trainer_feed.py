@@ -191,6 +191,6 @@ class Logs:
 
 def test_a_class_that_adds_to_a_trainer_stands_before_the_feed() -> None:
     trainer = fed_trainer().__mro__[2]
-    both = {"get_train_dataloader": lambda self: [], "train": lambda self: []}
+    both: dict[str, Any] = {"get_train_dataloader": lambda self: [], "train": lambda self: []}
     assert type("Logged", (Logs, TrainerFeed, trainer), {}).__mro__[1] is Logs
-    assert type("Own", (TrainerFeed, trainer), both)
+    assert type("Own", (TrainerFeed, trainer), both).__mro__[1] is TrainerFeed
