@@ -417,7 +417,9 @@ def gathered(table: Any, rows: Ints) -> Any:
     """
     # Given an array of NumPy, pyarrow loads pandas where it is installed, which takes 50 MB.
     numbers = np.ascontiguousarray(rows, np.int64)
-    if len(numbers) and any(_is_misread(chunk) for column in table.columns for chunk in _chunks(column)):
+    kinds = enumerate(table.schema.types)  # columns of numbers or texts, of which there may be many, are not looked at
+    deep = [place for place, kind in kinds if kind.num_fields or isinstance(kind, pa.BaseExtensionType)]
+    if len(numbers) and any(_is_misread(chunk) for place in deep for chunk in _chunks(table.column(place))):
         first = int(numbers.min())
         table, numbers = _copied(table.slice(first, int(numbers.max()) + 1 - first)), numbers - first
     return table.take(pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)]))

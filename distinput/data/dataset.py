@@ -857,7 +857,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)
         if isinstance(nest, list):
             raise TypeError("zip: the datasets must be nested in tuples or dicts, got a list")
-        if isinstance(nest, Dataset):
+        if args and isinstance(nest, Dataset):
             text = "zip: of one dataset it gives the elements of this one alone; two side by side are Dataset.zip(one, other)"
             warnings.warn(text, InputWarning, stacklevel=2)
         structure = structure_of(nest)
@@ -1429,7 +1429,10 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Raises:
           InvalidArgumentError: there is no end.
         """
-        if self.cardinality() == INFINITE:
+        # Files are not counted where that tells nothing: there may be many, and damaged ones may be left out.
+        steps = walk(self._node, lambda step: step.op == "take")
+        endless = {step.op for step in steps if getattr(step, "passes", INFINITE) == INFINITE}
+        if endless & {"repeat", "random", "counter"} and self.cardinality() == INFINITE:
             raise InvalidArgumentError("to_list: the dataset is infinite; take(n) elements of it")
         return [map_leaves(_plain, element, lists=False) for element in self]
 
@@ -1849,7 +1852,7 @@ def _method_of_an_extension(dataset: Any, name: str) -> Any:
       AttributeError: it still lacks it.
     """
     kind = type(dataset)
-    if "_node" not in vars(dataset) and not name.startswith("__"):  # a class of a user, with another `__init__`
+    if name in ("_node", "_passes"):  # a class of a user, with another `__init__`
         Dataset.__init__(dataset)
     if not name.startswith("_"):
         if load_extensions() and hasattr(kind, name):

@@ -522,7 +522,7 @@ def locked(descriptor: int) -> bool | None:
     return True
 
 
-def _unlock(descriptor: int) -> None:
+def unlock(descriptor: int) -> None:
     """Free a lock for everybody who has the open file."""
     with contextlib.suppress(ImportError, OSError):
         from fcntl import LOCK_UN, flock
@@ -614,7 +614,7 @@ class FileLock:
         if held is not None:
             # Closing is not enough: a child that was forked meanwhile has the open file, too.
             if self._process == os.getpid():
-                _unlock(held)
+                unlock(held)
             os.close(held)
 
     def __enter__(self) -> Self:

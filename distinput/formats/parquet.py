@@ -3,6 +3,7 @@
 
 import math
 import os
+import re
 import struct
 import threading
 import zlib
@@ -441,11 +442,14 @@ class ConformingParquet(ConformingTable, Parquet):  # type: ignore[misc]  # colu
 
 
 def _units(kind: Any) -> set[str]:
-    """The units of the points in time in a type of Arrow."""
-    if hasattr(kind, "unit"):
-        return {kind.unit}
+    """The units of the points in time in a type of Arrow; days are none of Arrow's units."""
+    if hasattr(kind, "unit") or str(kind).startswith("date"):
+        return {getattr(kind, "unit", "D")}
     return set().union(*[_units(kind.field(number).type) for number in range(kind.num_fields)])
 
+
+_CATEGORY = re.compile("dictionary<|extension<")
+"""What the text of a type has in it that may hold categories."""
 
 _ROWS_LOOKED_AT = 8192
 LOOKED_AT = 16 << 20
@@ -496,13 +500,15 @@ def null_paths_of(
 def _null_counts(path: str) -> dict[str, int]:
     """How many nulls columns hold, those inside of nested ones and empty lists among them; no number if that is not told.
 
-    Arrow's writer of dictionaries counts no text below a null struct. How often each level occurs is right everywhere.
+    Arrow's writer counts no text of a category below a null struct. How often each level occurs is right everywhere.
     """
     counts: dict[str, int] = {}
     unknown = set()
     try:
         footer = Compact(footer_bytes(path, stamp_of(path))).struct()
         wrong = part_of(footer, _WRITER, bytes, b"").startswith(b"parquet-cpp")
+        told_types = b"ARROW:schema" in (footer_of(path).metadata or {})  # else categories are read as texts
+        right = {item.name for item in schema_of(path) if told_types and not _CATEGORY.search(str(item.type))}
         for group in part_of(footer, _ROW_GROUPS, list):
             for column in part_of(group, _COLUMNS, list):
                 described = part_of(column, _META_DATA, dict)
@@ -510,7 +516,7 @@ def _null_counts(path: str) -> dict[str, int]:
                 levels = part_of(part_of(described, _SIZES, dict, {}), _LEVELS, list, [])
                 if levels and all(type(count) is int for count in levels):
                     told = sum(levels[:-1])  # the last level is that of values
-                elif wrong and below and not told and part_of(described, _TYPE, int) == _BYTES:
+                elif wrong and below and not told and name not in right and part_of(described, _TYPE, int) == _BYTES:
                     told = None
                 counts[name] = counts.get(name, 0) + (told if isinstance(told, int) else 0)
                 if not isinstance(told, int):

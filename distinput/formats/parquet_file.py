@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from distinput.arrow.validity import items_of
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import local_path
@@ -508,10 +509,9 @@ def check_int96(path: str, stamp: str, group: int, columns: tuple[str, ...] | No
 
 def _times(array: Any) -> Ints:
     """The numbers of the points in time that are in an array and are no nulls."""
-    while types.is_nested(array.type) and not types.is_struct(array.type):
-        array = array.flatten()
-    if types.is_struct(array.type):
-        return np.concatenate([_times(inner) for inner in array.flatten()])
+    if types.is_nested(array.type):
+        parts = array.flatten() if types.is_struct(array.type) else [items_of(array)[0]]
+        return np.concatenate([_times(part) for part in parts])
     there = array.drop_null() if types.is_timestamp(array.type) else array.slice(0, 0)
     return np.asarray(there.cast(pa.int64()) if len(there) else [], np.int64)
 

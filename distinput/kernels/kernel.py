@@ -476,11 +476,11 @@ def compile_all(timeout: float | None = None) -> Iterator[tuple[str, float]]:
 def cached_kernels() -> dict[str, bool]:
     """Every kernel of this package by its name, and whether the cache has it for this machine; nothing is compiled."""
     _load_sources()
+    code, kernels = object_code(), sorted(KERNELS.items())
     try:
-        code = object_code()
-    except ImportError:  # numba, and llvmlite with it, is not installed
-        return dict.fromkeys(sorted(KERNELS), False)
-    return {name: code.read(each._place(), each.signature) is not None for name, each in sorted(KERNELS.items())}
+        return {name: code.read(each._place(), each.signature) is not None for name, each in kernels}
+    except ImportError:  # numba is not installed, nor llvmlite, which tells the processor where the system does not
+        return dict.fromkeys(dict(kernels), False)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words for people: names that are declined or were meant, quantities, HTML, and cures for errors of functions."""
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -181,6 +182,7 @@ def number_text(value: float) -> str:
 
 
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "batch_size": ("bucket_batch_sizes",),
     "bufsize": ("buffer_size",),
     "columns": ("members",),
     "concurrency": ("num_parallel_calls",),
@@ -242,6 +244,9 @@ _STEPS = {
 }
 """Arguments of others that are a step of its own here, or not needed."""
 
+_OURS = re.compile(r"(\w+)=[^=]")
+"""An argument in what is said."""
+
 
 def likely(name: str, known: Collection[str]) -> str:
     """What to write for an argument that is not known.
@@ -256,7 +261,8 @@ def likely(name: str, known: Collection[str]) -> str:
     ours = [each for each in _ARGUMENTS.get(name, ()) if each in known]
     if ours:
         return f"did you mean {ours[0]}?"
-    return _STEPS.get(name) or meant(name, known, "it takes")
+    step = _STEPS.get(name)
+    return step if step and set(known).issuperset(_OURS.findall(step)) else meant(name, known, "it takes")
 
 
 # ----------------------------------------------------------------------------

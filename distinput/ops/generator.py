@@ -7,7 +7,6 @@ import signal
 import stat
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -26,7 +25,7 @@ from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
 from distinput.columns.state import State
-from distinput.errors import DeadlineExceededError, FailedPreconditionError, InputWarning
+from distinput.errors import DeadlineExceededError, FailedPreconditionError
 from distinput.functions.chain import Refills
 from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
@@ -147,7 +146,7 @@ class _Pull:
                 "from_generator: `generator` gave the iterator of an earlier pass again, which had ended, so this pass has no "
                 "elements; give a function that makes another one each time"
             )
-            warnings.warn_explicit(text, InputWarning, origin.file, origin.line, registry=_WARNED)
+            origin.warn(text)
 
     def resumed(self, rest: Iterator[Any], row: int) -> Iterator[Any]:
         """The elements from `row` on; what is left of the iterator where a pass begins.
@@ -312,9 +311,6 @@ _STUCK_SECONDS = 20.0
 _LOOKS = 4
 """In this time. At the first one nobody knows yet what the generator does; one or two are spoilt if the process stood still."""
 
-
-_WARNED: dict[Any, Any] = {}
-"""The lines of which users were warned; maintained by `warnings`."""
 
 _PLAIN_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
 """Between two of their items no function runs that could change one."""

@@ -22,6 +22,7 @@ from distinput.errors import (
     StateError,
     UnavailableError,
 )
+from distinput.files.paths import unlock
 from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements, kept_apart
@@ -85,7 +86,7 @@ class Quarantine:
                 f"{self.path}: the folder of this quarantine file does not exist; make it first"
             ) from None
         try:
-            flock(descriptor, LOCK_EX)  # until it is closed
+            flock(descriptor, LOCK_EX)
             self._catch_up(descriptor)
             if word in self._seen or len(self._seen) >= self.most:
                 return False
@@ -94,6 +95,7 @@ class Quarantine:
             self._read += len(line)
             return True
         finally:
+            unlock(descriptor)  # a child that was forked meanwhile has the open file, too
             os.close(descriptor)
 
     def _catch_up(self, descriptor: int) -> None:

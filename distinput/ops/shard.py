@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`shard`: every n-th element, for one worker of n."""
 
-import warnings
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64
@@ -18,10 +17,6 @@ from distinput.run.run import Run
 
 SHARD_HINT = -1
 """A placeholder for the arguments of `shard`, filled in by the policy HINT; `tf.data.experimental.SHARD_HINT`."""
-
-
-_WARNED: dict[Any, Any] = {}
-"""The lines of which users were warned; maintained by `warnings`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +67,7 @@ class Shard(SameElements):
                 f"made at {step.origin}, was given no seed, so each process draws its own: records will be lost and others "
                 "delivered twice; give it a seed, the same on all workers (seed=1), or shard first and then shuffle"
             )
-            warnings.warn_explicit(text, InputWarning, self.origin.file, self.origin.line, registry=_WARNED)
+            self.origin.warn(text)
         return self
 
     @property

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`take` and `skip`: the first elements, and all but the first."""
 
-import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from distinput.columns.block import Block, Failure
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.errors import InputWarning
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64, integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.run.run import Run
-
-_WARNED: dict[Any, Any] = {}
-"""The lines of which users were warned; maintained by `warnings`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +30,15 @@ class _ByCount(SameElements):
         last = vars(self.input).setdefault("_parted", {})  # of a step, not of a copy that is sent or rewritten
         last[self.op] = int(self.count)
         if self.count > 0 and last.get("take") == last.get("skip"):
-            step = next((each for each in walk(self.input) if each.chooses and each.reshuffles), None)
+            made = walk(self.input, lambda step: step.keeps)  # a cache keeps the order of one pass
+            step = next((each for each in made if each.chooses and each.reshuffles), None)
             if step is not None:
                 text = (
                     f"{self.op}: take({self.count}) and skip({self.count}) are no parts of {step}, made at {step.origin}: each "
                     "pass has another order, so a record may be in both; use split(0.8, seed=1) before the shuffle, or give it "
                     "a seed and reshuffle_each_iteration=False (list_files: shuffle=False)"
                 )
-                warnings.warn_explicit(text, InputWarning, self.origin.file, self.origin.line, registry=_WARNED)
+                self.origin.warn(text)
         return self
 
     def over_pieces(self, pieces: Node, each: int) -> Node:

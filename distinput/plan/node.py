@@ -8,6 +8,7 @@ it states, and what follows for all ops. After it stands what is done with whole
 import dataclasses
 import os
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -23,6 +24,7 @@ from distinput.columns.block import Block, trouble_of
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State
+from distinput.errors import InputWarning
 from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.plan.check import AUTOTUNE
 from distinput.run.run import Run
@@ -77,6 +79,14 @@ class Origin:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    def warn(self, text: str) -> None:
+        """Warn of this line, once."""
+        warnings.warn_explicit(text, InputWarning, self.file, self.line, registry=_WARNED)
+
+
+_WARNED: dict[Any, Any] = {}
+"""The lines of which users were warned; maintained by `warnings`."""
 
 
 def caller() -> Origin:
@@ -662,13 +672,14 @@ def _alike(old: Node, new: Node) -> bool:
 # ----------------------------------------------------------------------------
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and everything it reads from, inputs first."""
+def walk(node: Node, until: Callable[[Node], bool] | None = None) -> Iterator[Node]:
+    """The node and everything it reads from, inputs first; nothing that is read by steps for which `until` is true."""
     waiting, found = [node], []
     while waiting:
         last = waiting.pop()
         found.append(last)
-        waiting += last.inputs
+        if until is None or not until(last):
+            waiting += last.inputs
     return reversed(found)
 
 

@@ -637,8 +637,9 @@ class Run(Closing):
         if trouble.located:
             return
         trouble.located = True  # the innermost op is the one at fault
-        # Where no more files can be opened, modules may not have been loaded yet; the error is told nevertheless.
-        with suppress(OSError):
+        # The error is told nevertheless where modules cannot be loaded, since no more files can be opened, and where its text
+        # cannot be made.
+        with suppress(Exception):
             error.add_note(f"in {where()}")
             if cure := words.cure_of(error):
                 error.add_note(cure)

@@ -4,6 +4,7 @@
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,15 @@ class Nullable(dict[str, Any]):
     __hash__ = None  # as of any dict
 
     def __bool__(self) -> bool:
+        # Python's own modules, such as json and logging, ask each dict whether it is empty.
+        if str(sys._getframe(1).f_globals.get("__name__")).partition(".")[0] in sys.stdlib_module_names:
+            return True
         raise _taken_for("true or false")
 
     @staticmethod
     def _check_no_value(other: object) -> None:
         """Refuse a comparison with what is no dict: no value would ever be equal to it."""
-        if other is None or isinstance(other, bool | int | float | complex | str | bytes | np.generic | np.ndarray):
+        if other is None or isinstance(other, Number | str | bytes | np.generic | np.ndarray):
             raise _taken_for(f"to be compared with {other!r:.40}")
 
 

@@ -2,6 +2,8 @@
 """Nulls are told where they are, or by marks beside them: nothing of a table is lost, whatever its types are."""
 
 import json
+import logging
+import pprint
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -389,6 +391,7 @@ def test_every_file_of_what_is_written_has_the_same_elements(tmp_path: Path) -> 
         lambda row: row["s"] == b"a",
         lambda row: row["x"] == None,  # noqa: E711 - as one writes it
         lambda row: row["x"] in (1, 2),
+        lambda row: row["x"] == Decimal(1),
         lambda row: bool(row["x"]),
         lambda row: not row["s"],
     ],
@@ -407,6 +410,14 @@ def test_values_that_may_be_missing_are_equal_as_dicts_are() -> None:
     assert one != two
     assert one != [1]
     assert [one] == [di.data.Nullable(one)]
+
+
+def test_modules_of_python_may_ask_whether_it_is_empty(caplog: pytest.LogCaptureFixture) -> None:
+    one = di.data.Nullable(value=1, valid=True)
+    assert json.loads(json.dumps([one], indent=2)) == [one]
+    logging.getLogger("rows").warning("a row: %s", one)
+    assert caplog.messages == ["a row: {'value': 1, 'valid': True}"]
+    assert "value" in pprint.pformat([one], width=10)
 
 
 def test_a_filter_sees_nulls_and_a_function_makes_them() -> None:

@@ -36,8 +36,20 @@ def test_a_second_argument_is_no_label() -> None:
 
 def test_a_list_of_what_has_no_end_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"^to_list: the dataset is infinite; take\(n\) elements of it$"):
-        Dataset.range(3).repeat().to_list()
+        Dataset.range(3).take(2).repeat().to_list()
     assert Dataset.range(3).repeat().take(4).to_list() == [0, 1, 2, 0]
+
+
+def test_a_list_asks_no_file_that_is_left_out_or_not_read(tmp_path: Path) -> None:
+    for number in range(2):
+        Dataset.range(2).map(lambda x: {"x": x}).write(tmp_path / str(number), "parquet")
+    paths = sorted(map(str, tmp_path.rglob("*.parquet")))
+    Path(paths[1]).write_bytes(b"PAR1 and no more")
+    files = di.data.ParquetDataset(paths)
+    whole = [{"x": 0}, {"x": 1}]
+    assert (
+        files.ignore_errors().to_list() == files.ignore_errors().repeat(1).to_list() == files.take(2).to_list() == whole
+    )
 
 
 @pytest.mark.parametrize("kind", [dt.date, dt.datetime, decimal.Decimal, list, dict, np.ndarray])
@@ -93,7 +105,10 @@ def test_a_dataset_is_not_zipped_with_itself_alone() -> None:
         InputWarning, match=r"^zip: of one dataset it gives .*; two side by side are Dataset\.zip\(one, other\)"
     ):
         assert one.zip(other).to_list() == [5, 6, 7]
-    assert Dataset.zip(one, other).to_list() == [(0, 5), (1, 6)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Dataset.zip(one, other).to_list() == [(0, 5), (1, 6)]
+        assert Dataset.zip(datasets=one).to_list() == [0, 1]  # type: ignore[call-overload]
 
 
 # ----------------------------------------------------------------------------
@@ -116,6 +131,19 @@ class Items(Dataset):
 
 class Plain(Dataset):
     """Without a constructor."""
+
+
+class Asks(Dataset):
+    """Its constructor asks what it has."""
+
+    def __init__(self) -> None:
+        self.known = hasattr(self, "count_of_items"), getattr(self, "items", None)
+        super().__init__(Dataset.range(2).node)
+
+
+def test_a_constructor_may_ask_for_an_attribute() -> None:
+    assert Asks().known == (False, None)
+    assert Asks().to_list() == [0, 1]
 
 
 @pytest.mark.parametrize("use", [lambda: Items().batch(2), lambda: list(Items()), lambda: iter(Items()), Plain])
@@ -151,6 +179,8 @@ def test_arguments_of_pandas(argument: str, cure: str) -> None:
         (di.data.WebDataset, "columns", "did you mean members?"),
         (di.data.ImageFolderDataset, "transform", "here it is .map(fn) behind it"),
         (Dataset.range(3).map, "batched", "here it is .batch(n) before it"),
+        (Dataset.range(3).map, "names", "did you mean name?"),
+        (Dataset.range(3).bucket_by_sequence_length, "batch_size", "did you mean bucket_batch_sizes?"),
     ],
 )
 def test_arguments_of_others(make: Callable[..., Any], argument: str, cure: str) -> None:
@@ -266,6 +296,22 @@ def test_an_error_without_a_cure_gets_no_note_of_one() -> None:
     with pytest.raises(KeyError) as found:
         Dataset.range(1).map(lambda x: {"a": x}[str(x)], output_signature=INT64).to_list()
     assert len(found.value.__notes__) == 2
+
+
+class Textless(ValueError):
+    """Its text cannot be made."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raise_textless(x: Any) -> Any:
+    raise Textless
+
+
+def test_an_error_whose_text_fails_is_that_error() -> None:
+    with pytest.raises(Textless):
+        Dataset.range(1).map(raise_textless, output_signature=INT64).to_list()
 
 
 def test_a_folder_of_a_store_ends_in_a_slash() -> None:

@@ -440,3 +440,22 @@ def test_text_that_arrow_does_not_count_below_null_structs_is_null(
     if not levels:  # as files of older versions are
         monkeypatch.setattr("distinput.formats.parquet._SIZES", 99)
     assert di.data.ParquetDataset(path).to_arrow()["s"].to_pylist() == [None, {"t": b"a"}]
+
+
+@pytest.mark.parametrize("kind, typed, looks", [("texts", True, 0), ("category", True, 1), ("category", False, 1)])
+def test_only_categories_are_read_to_see_whether_there_are_nulls(
+    kind: str, typed: bool, looks: int, tmp_path: Path, monkeypatch: Any
+) -> None:
+    text = pa.array(["a", "b"]) if kind == "texts" else pa.array(["a", "b"]).dictionary_encode()
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": pa.StructArray.from_arrays([text], ["t"])}), path, store_schema=typed)
+    monkeypatch.setattr("distinput.formats.parquet._SIZES", 99)  # as files of older versions are
+    looked: list[Any] = []
+
+    def look(batch: Any, **options: bool) -> list[str]:
+        looked.append(batch)
+        return []
+
+    monkeypatch.setattr("distinput.formats.parquet.null_paths", look)
+    assert di.data.ParquetDataset(path).to_list() == [{"s": {"t": b"a"}}, {"s": {"t": b"b"}}]
+    assert len(looked) == looks

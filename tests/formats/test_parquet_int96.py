@@ -70,6 +70,8 @@ def test_a_schema_states_their_unit(tmp_path: Path, monkeypatch: Any, small: int
     np.testing.assert_array_equal([rows[place]["t"] for place in range(6)], want)
     far = di.data.ParquetDataset(write(tmp_path, FAR), schema={**MICROSECONDS, "t": "datetime64[s]"})
     np.testing.assert_array_equal([row["t"] for row in far], FAR.astype("M8[s]"))
+    days = di.data.ParquetDataset(write(tmp_path, FAR.astype("M8[D]").astype("M8[us]")), schema={"t": "datetime64[D]"})
+    np.testing.assert_array_equal([row["t"] for row in days], FAR.astype("M8[D]"))
 
 
 def test_a_stated_unit_loses_no_digit(tmp_path: Path) -> None:
@@ -85,16 +87,22 @@ def test_a_stated_unit_loses_no_digit(tmp_path: Path) -> None:
 def test_they_are_found_in_lists_and_structs(tmp_path: Path) -> None:
     path = str(tmp_path / "t.parquet")
     kinds = {"l": pa.list_(pa.timestamp("us")), "s": pa.struct({"q": pa.timestamp("us")})}
+    kinds["m"] = pa.map_(pa.string(), pa.timestamp("us"))
     near, far = NEAR[0].item(), FAR[0].item()
-    columns = {"l": [[near, None], None, [far]], "s": [{"q": near}, None, {"q": far}], "l.x": [1, 2, 3]}
+    columns = {
+        "l": [[near, None], None, [far]],
+        "s": [{"q": near}, None, {"q": far}],
+        "m": [[("a", near)], None, [("b", far)]],
+        "l.x": [1, 2, 3],
+    }
     table = pa.table({name: pa.array(values, kinds.get(name)) for name, values in columns.items()})
     pq.write_table(table, path, use_deprecated_int96_timestamps=True, row_group_size=2)
     for name in kinds:
         with pytest.raises(InvalidArgumentError, match=REFUSED):
             di.data.ParquetDataset(path, columns=[name]).to_list()
     assert di.data.ParquetDataset(path, columns=["l.x"]).to_list() == [{"l.x": 1}, {"l.x": 2}, {"l.x": 3}]
-    rows = di.data.ParquetDataset(path, schema=pa.schema(kinds), valid=["s", "l"]).to_list()
-    assert (rows[2]["l"]["value"], rows[2]["s"]["value"]["q"]) == ([far], far)
+    rows = di.data.ParquetDataset(path, schema=pa.schema(kinds), valid=["s", "l", "m"]).to_list()
+    assert (rows[2]["l"]["value"], rows[2]["s"]["value"]["q"], rows[2]["m"]["value"]["value"]) == ([far], far, [far])
 
 
 def test_a_row_group_is_looked_at_once(tmp_path: Path, monkeypatch: Any) -> None:

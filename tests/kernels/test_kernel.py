@@ -19,7 +19,7 @@ import pytest
 
 from distinput.kernels import cache, object_code
 from distinput.kernels.checksums import crc32c, scan_records
-from distinput.kernels.kernel import INLINED, WORTH_COMPILING, Bytes, Ints, IntsOut, Kernel, kernel
+from distinput.kernels.kernel import INLINED, WORTH_COMPILING, Bytes, Ints, IntsOut, Kernel, cached_kernels, kernel
 from distinput.kernels.lines import scan_lines
 from distinput.kernels.random_orders import shuffle_steps
 from distinput.kernels.sequence_packing import plan_rows
@@ -202,6 +202,14 @@ def test_the_name_of_a_processor_is_the_same_on_all_of_its_cores(tmp_path: Path)
     code = "import os, sys; os.sched_setaffinity(0, [int(os.environ['CORE'])])\n"
     code += f"os.execv(sys.executable, ['python', '-c', {shown!r}])"
     assert len({python(code, tmp_path, CORE=str(core)) for core in sorted(os.sched_getaffinity(0))[:4]}) == 1
+
+
+def test_no_kernel_is_kept_where_nothing_tells_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise ModuleNotFoundError("No module named 'llvmlite'")
+
+    monkeypatch.setattr(object_code, "_compiled_by_and_for", absent)
+    assert set(cached_kernels().values()) == {False}
 
 
 def test_llvm_tells_the_processor_where_the_c_library_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

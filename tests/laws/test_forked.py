@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.files.paths import FileLock
+from distinput.files.paths import FileLock, locked
 from distinput.kernels.kernel import renewed
 from distinput.names import lazy
+from distinput.ops.on_error import Quarantine
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -248,6 +249,35 @@ def test_a_child_leaves_the_files_of_a_pass_alone(does: str, kind: str, tmp_path
     assert sorted(int(row[0]) for row in made()) == [*range(count)]
     (kept,) = [file.parent for file in (tmp_path / "kept").rglob("distinput-manifest.json")]
     di.io.verify_files(kept)
+
+
+def test_a_file_of_failed_elements_is_free_though_a_child_lives_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever else adds a line would wait for the end of the child, which was forked while a line was added."""
+    path, read = tmp_path / "bad.jsonl", os.pread
+    children: list[int] = []
+    reads, writes = os.pipe()
+
+    def fork(*args: Any) -> bytes:
+        if not children:
+            children.append(os.fork())
+            if not children[0]:
+                signal.alarm(_SECONDS)
+                os.read(reads, 1)
+                os._exit(0)
+        return read(*args)
+
+    monkeypatch.setattr(os, "pread", fork)
+    try:
+        assert Quarantine(path, 9).add({"file": "a", "row": 3})
+        with path.open() as file:
+            assert locked(file.fileno())
+    finally:
+        os.write(writes, b"x")
+        os.waitpid(children[0], 0)
+        os.close(reads)
+        os.close(writes)
 
 
 def test_a_lock_of_a_file_that_is_released_is_free_though_a_child_lives_on(tmp_path: Path) -> None:

@@ -82,5 +82,7 @@ def test_parts_of_what_each_pass_shuffles_anew_are_told() -> None:
         InputWarning, match=r"take\(3\) and skip\(3\) are no parts of shuffle\(.*a record may be in both"
     ):
         shuffled.skip(3)
-    for fixed in (RANGE(10), RANGE(10).shuffle(10, seed=1, reshuffle_each_iteration=False)):
+    kept = RANGE(10).shuffle(10, seed=1).cache().map(lambda x: x)
+    assert len(kept.to_list()) == 10
+    for fixed in (RANGE(10), RANGE(10).shuffle(10, seed=1, reshuffle_each_iteration=False), kept):
         assert sorted(fixed.take(3).to_list() + fixed.skip(3).to_list()) == list(range(10))

@@ -40,12 +40,13 @@ class TrainerFeed:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        reader = next((each for each in cls.__mro__ if "get_train_dataloader" in vars(each)), TrainerFeed)
-        if not issubclass(reader, TrainerFeed):
-            raise TypeError(
-                f"{cls.__name__}: TrainerFeed must come first, or {reader.__name__} reads the datasets itself: "
-                f"class {cls.__name__}(TrainerFeed, {reader.__name__})"
-            )
+        for each in cls.__mro__[: cls.__mro__.index(TrainerFeed)]:
+            # A trainer has both, and a class that adds to what comes behind it has not.
+            if not issubclass(each, TrainerFeed) and {"get_train_dataloader", "train"} <= vars(each).keys():
+                raise TypeError(
+                    f"{cls.__name__}: TrainerFeed must come first, or {each.__name__} reads the datasets itself: "
+                    f"class {cls.__name__}(TrainerFeed, {each.__name__})"
+                )
 
     def feed_loader(self, dataset: Dataset[Any], tail: str | None, **options: Any) -> Loader:
         """The loader of a dataset; overwrite it to pass other options to `Loader`, such as a mesh.

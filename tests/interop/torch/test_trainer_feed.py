@@ -180,3 +180,17 @@ def test_the_feed_comes_first() -> None:
         TypeError, match=r"Late: TrainerFeed must come first, or \w+ reads the datasets itself: class Late\(Tr"
     ):
         type("Late", (fed_trainer().__mro__[2], TrainerFeed), {})
+
+
+class Logs:
+    """Adds to a trainer, and stands before it."""
+
+    def get_train_dataloader(self) -> Any:
+        return ["logged", super().get_train_dataloader()]  # type: ignore[misc]
+
+
+def test_a_class_that_adds_to_a_trainer_stands_before_the_feed() -> None:
+    trainer = fed_trainer().__mro__[2]
+    both: dict[str, Any] = {"get_train_dataloader": lambda self: [], "train": lambda self: []}
+    assert type("Logged", (Logs, TrainerFeed, trainer), {}).__mro__[1] is Logs
+    assert type("Own", (TrainerFeed, trainer), both).__mro__[1] is TrainerFeed
