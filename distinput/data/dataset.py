@@ -1429,12 +1429,13 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Raises:
           InvalidArgumentError: there is no end.
         """
-        # Files are not counted where that tells nothing: there may be many, and damaged ones may be left out.
-        steps = walk(self._node, lambda step: step.op == "take")
-        endless = {step.op for step in steps if getattr(step, "passes", INFINITE) == INFINITE}
-        if endless & {"repeat", "random", "counter"} and self.cardinality() == INFINITE:
-            raise InvalidArgumentError("to_list: the dataset is infinite; take(n) elements of it")
-        return [map_leaves(_plain, element, lists=False) for element in self]
+        elements: list[Any] = []
+        for element in self:
+            # Only now: what counts as infinite may end, such as repetitions of nothing, and counting may read many files.
+            if len(elements) == _FEW and self.cardinality() == INFINITE:
+                raise InvalidArgumentError("to_list: the dataset is infinite; take(n) elements of it")
+            elements.append(map_leaves(_plain, element, lists=False))
+        return elements
 
     @overload
     def reduce(
@@ -1840,6 +1841,9 @@ def _plain(leaf: Any) -> Any:
         return as_python(leaf)
     return leaf.tolist() if hasattr(leaf, "tolist") else leaf
 
+
+_FEW = 10_000
+"""So many elements of an infinite dataset are made before `to_list` says that it is infinite."""
 
 _INSIDE = ("leaf_spec", "nest_leaf", "node", "to_user")
 """Members that are there for the library itself."""
