@@ -124,7 +124,7 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
 
     The suffixes of names decide, before that of a compression and before `-00001-of-00008`. If the name of the first file
     says nothing, its first bytes do, which must agree with the names of the others: the signature of the format, else UTF-8
-    text, which is lines of text, or JSON Lines if the first of them is an object. Compression is told by suffixes or else by
+    text, which is lines of text, or JSON Lines if the first of them is an object or the name ends in `.json`. Compression is told by suffixes or else by
     the first bytes of the first file.
 
     Args:
@@ -312,6 +312,8 @@ def _of_bytes(path: str, begin: Bytes, codec: str) -> tuple[str, str]:
     data = begin.tobytes()
     behind = f", behind {codec}," if codec else ""
     found = _signature(data) or _text(data)
+    if found is not None and found[0] == "text" and _stem(path).endswith(".json"):
+        return "jsonl", "its name has the suffix .json"  # whose error says what to do with objects over several lines
     if found is not None:
         return found[0], f"its first bytes{behind} {found[1]}"
     if data.startswith(_IMAGES):
