@@ -95,7 +95,7 @@ def _folders(path: str) -> dict[str, str]:
     >>> _folders("s3://bucket/day=2024-01-01/city=S%C3%A3o/part.parquet")
     {'day': '2024-01-01', 'city': 'São'}
     """
-    found = {}
+    found: dict[str, str] = {}
     if re.search("https?://", path):  # the folders of a store may be named with a question mark
         path = path.partition("?")[0]
     for folder in re.split(r"[/\\]", path)[:-1]:
