@@ -25,6 +25,7 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
     "csv": (".csv", ".tsv", ".tab"),
     "jsonl": (".jsonl", ".jsonlines", ".ndjson"),
+    "mds": (".mds", ".mds.br"),
     "npy": (".npy",),
     "npz": (".npz",),
     "parquet": (".parquet", ".parq", ".pq"),
@@ -67,6 +68,7 @@ READERS: dict[str, tuple[str, str]] = {
     "audio": ("audio", "AudioDataset"),
     "csv": ("a CSV file", "CsvDataset"),
     "jsonl": ("a file of JSON Lines", "JsonLinesDataset"),
+    "mds": ("a shard of MDS", "MdsDataset"),
     "npy": ("a .npy file", "NpyDataset"),
     "npz": ("a .npz archive", "NpzDataset"),
     "parquet": ("a Parquet file", "ParquetDataset"),
@@ -153,7 +155,7 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     else:
         named = _named(paths)
         format, how = named[:2] if named is not None and named[2] == paths[0] else ("", "")
-    codec, known = _codec(paths)
+    codec, known = ("", True) if format == "mds" else _codec(paths)  # its index says how shards are compressed
     begin = EMPTY if codec and format else _begin(paths[0], "")
     if not known and not codec:
         codec, found = _codec_of_bytes(paths[0], begin)
