@@ -95,19 +95,19 @@ def _folders(path: str) -> dict[str, str]:
     >>> _folders("s3://bucket/day=2024-01-01/city=S%C3%A3o/part.parquet")
     {'day': '2024-01-01', 'city': 'São'}
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     if re.search("https?://", path):  # the folders of a store may be named with a question mark
         path = path.partition("?")[0]
     for folder in re.split(r"[/\\]", path)[:-1]:
         name, equals, text = folder.partition("=")
         if name and equals:
             name, text = unquote(name), unquote(text)
-            if found.setdefault(name, text) != text:
+            if columns.setdefault(name, text) != text:
                 raise InvalidArgumentError(
-                    f"{path}: two of its folders name the column {name!r}, as {found[name]!r} and as {text!r}; give one of them "
-                    "another name, or leave the columns of folders out with partitioning=None"
+                    f"{path}: two of its folders name the column {name!r}, as {columns[name]!r} and as {text!r}; give one "
+                    "of them another name, or leave the columns of folders out with partitioning=None"
                 )
-    return found
+    return columns
 
 
 def _told(names: Iterable[str]) -> str:

@@ -124,10 +124,10 @@ def of_folder(paths: list[str], format: str | None = None) -> list[str]:
 def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     r"""The format of files, all of which must have the same.
 
-    The suffixes of names decide, before that of a compression and before `-00001-of-00008`. If the name of the first file
-    says nothing, its first bytes do, which must agree with the names of the others: the signature of the format, else UTF-8
-    text, which is lines of text, or JSON Lines if the first of them is an object or the name ends in `.json`. Compression is told by suffixes or else by
-    the first bytes of the first file.
+    The suffixes of names decide, before that of a compression and before `-00001-of-00008`. If the name of the first file says
+    nothing, its first bytes do, which must agree with the names of the others: the signature of the format, else UTF-8 text,
+    which is lines of text, or JSON Lines if the first of them is an object or the name ends in `.json`. Compression is told by
+    suffixes or else by the first bytes of the first file.
 
     Args:
       paths: of the files; only the first one is opened.

@@ -75,7 +75,7 @@ def test_types_are_those_of_the_first_rows() -> None:
 def test_decimals_may_have_more_digits_than_the_first_rows() -> None:
     schema = inferred_schema("from_sql", ["id", "x"], [(1, Decimal("1.50")), (2, None)])
     assert repr(schema) == "id: int64, x: decimal128(3, 2)"  # which states are compared with
-    more = [(3, Decimal("123456789012345.25")), (4, Decimal("-7"))]
+    more = [(3, Decimal("123456789012345.25")), (4, Decimal(-7))]
     assert record_batch_of("from_sql", schema, more, 2)["x"].to_pylist() == [value for _, value in more]
     for value in (Decimal("1.234"), Decimal(10) ** 37, 1.5):
         with pytest.raises(InvalidArgumentError, match="from_sql: row 2, column 'x': expected decimal128"):

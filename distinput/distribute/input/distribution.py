@@ -325,11 +325,7 @@ def _of_global_batches(
     if replicas.total == replicas.workers == 1:
         return DealtElements(terms, [whole], spec, whole=True)
     cutter = Cutter(spec, assignment, rows)
-    part = (
-        cutter.spec(spec)
-        if assignment.balanced or assignment.fixed
-        else _rebatched(consumer, dataset).node.spec
-    )
+    part = cutter.spec(spec) if assignment.balanced or assignment.fixed else _rebatched(consumer, dataset).node.spec
     if not terms.full_rows:
         own = _own(consumer, lambda: OwnBatches.of(whole, dataset.node, assignment, ahead * replicas.count))
         if own is not None:
