@@ -133,7 +133,7 @@ def decode_image(
 
     The GIL is released while an image is decoded, so threads of `map` decode several at a time.
     Transparency is left out where 1 or 3 channels are wanted, not mixed with a background. Frames of a GIF have the size of its
-    screen.
+    screen, and are black where nothing was drawn.
 
     A JPEG that is not quite right, such as one with bytes between its segments or a broken color profile, is read as Pillow and
     TensorFlow read it. The logger "distinput" tells how many there were, at the first, the tenth, the hundredth, and so on.
@@ -439,9 +439,20 @@ def _pixels(image: Any, found: str, data: bytes, channels: int, dtype: Any) -> A
     """The pixels of an open image."""
     if found == "PNG" and data[24:25] == _16_BITS:
         return _of_16_bits(image, data, channels, dtype)
+    if found == "GIF" and channels != 4 and (image.mode == "RGBA" or "transparency" in image.info):
+        image = _on_black(image)
     depth = channels or (4 if "transparency" in image.info and image.mode == "P" else _CHANNELS.get(image.mode, 3))
     made = _array(image, found, _MODES[depth])
     return _scaled(made[..., None] if made.ndim == 2 else made, dtype)
+
+
+def _on_black(image: Any) -> Any:
+    """A frame of a GIF that is black where nothing was drawn, as TensorFlow has it; Pillow has any color of the palette."""
+    from PIL import Image
+
+    with _by_pillow("GIF"):
+        drawn = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", drawn.size, (0, 0, 0, 255)), drawn)
 
 
 def _of_16_bits(image: Any, data: bytes, channels: int, dtype: Any) -> Any:

@@ -89,17 +89,25 @@ def partitioned(format: Format, paths: Iterable[str], partitioning: Any = "hive"
 def _folders(path: str) -> dict[str, str]:
     """What the folders above a file say, in their order.
 
+    Raises:
+      InvalidArgumentError: two of them say other values of a column.
+
     >>> _folders("s3://bucket/day=2024-01-01/city=S%C3%A3o/part.parquet")
     {'day': '2024-01-01', 'city': 'São'}
     """
-    found = {}
+    columns: dict[str, str] = {}
     if re.search("https?://", path):  # the folders of a store may be named with a question mark
         path = path.partition("?")[0]
     for folder in re.split(r"[/\\]", path)[:-1]:
         name, equals, text = folder.partition("=")
         if name and equals:
-            found[unquote(name)] = unquote(text)
-    return found
+            name, text = unquote(name), unquote(text)
+            if columns.setdefault(name, text) != text:
+                raise InvalidArgumentError(
+                    f"{path}: two of its folders name the column {name!r}, as {columns[name]!r} and as {text!r}; give one "
+                    "of them another name, or leave the columns of folders out with partitioning=None"
+                )
+    return columns
 
 
 def _told(names: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
     "csv": (".csv", ".tsv", ".tab"),
     "jsonl": (".jsonl", ".jsonlines", ".ndjson"),
+    "mds": (".mds", ".mds.br"),
     "npy": (".npy",),
     "npz": (".npz",),
     "parquet": (".parquet", ".parq", ".pq"),
@@ -67,6 +68,7 @@ READERS: dict[str, tuple[str, str]] = {
     "audio": ("audio", "AudioDataset"),
     "csv": ("a CSV file", "CsvDataset"),
     "jsonl": ("a file of JSON Lines", "JsonLinesDataset"),
+    "mds": ("a shard of MDS", "MdsDataset"),
     "npy": ("a .npy file", "NpyDataset"),
     "npz": ("a .npz archive", "NpzDataset"),
     "parquet": ("a Parquet file", "ParquetDataset"),
@@ -122,10 +124,10 @@ def of_folder(paths: list[str], format: str | None = None) -> list[str]:
 def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     r"""The format of files, all of which must have the same.
 
-    The suffixes of names decide, before that of a compression and before `-00001-of-00008`. If the name of the first file
-    says nothing, its first bytes do, which must agree with the names of the others: the signature of the format, else UTF-8
-    text, which is lines of text, or JSON Lines if the first of them is an object. Compression is told by suffixes or else by
-    the first bytes of the first file.
+    The suffixes of names decide, before that of a compression and before `-00001-of-00008`. If the name of the first file says
+    nothing, its first bytes do, which must agree with the names of the others: the signature of the format, else UTF-8 text,
+    which is lines of text, or JSON Lines if the first of them is an object or the name ends in `.json`. Compression is told by
+    suffixes or else by the first bytes of the first file.
 
     Args:
       paths: of the files; only the first one is opened.
@@ -153,7 +155,7 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     else:
         named = _named(paths)
         format, how = named[:2] if named is not None and named[2] == paths[0] else ("", "")
-    codec, known = _codec(paths)
+    codec, known = ("", True) if format == "mds" else _codec(paths)  # its index says how shards are compressed
     begin = EMPTY if codec and format else _begin(paths[0], "")
     if not known and not codec:
         codec, found = _codec_of_bytes(paths[0], begin)
@@ -312,6 +314,8 @@ def _of_bytes(path: str, begin: Bytes, codec: str) -> tuple[str, str]:
     data = begin.tobytes()
     behind = f", behind {codec}," if codec else ""
     found = _signature(data) or _text(data)
+    if found is not None and found[0] == "text" and _stem(path).endswith(".json"):
+        return "jsonl", "its name has the suffix .json"  # whose error says what to do with objects over several lines
     if found is not None:
         return found[0], f"its first bytes{behind} {found[1]}"
     if data.startswith(_IMAGES):

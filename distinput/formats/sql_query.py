@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import TracebackType
@@ -61,7 +61,7 @@ def inferred_schema(who: str, names: Sequence[str], rows: Sequence[Sequence[Any]
             raise InvalidArgumentError(f"{who}: column {name!r} has values of type {kinds}: {error}; {cure}") from None
     made = RowSchema.of(who, pa.schema(fields))
     assert made is not None
-    return made
+    return replace(made, inferred=frozenset(names))
 
 
 def record_batch_of(who: str, schema: RowSchema, rows: Sequence[Sequence[Any]], first: int) -> Any:
@@ -80,14 +80,21 @@ def record_batch_of(who: str, schema: RowSchema, rows: Sequence[Sequence[Any]], 
     arrays = []
     for column, values in zip(schema.arrow, columns, strict=True):
         try:
-            arrays.append(strict_array(values, column.type))
+            arrays.append(strict_array(values, _wide(column.type) if column.name in schema.inferred else column.type))
         except _FAULTS:
             found = values[-1]
             raise InvalidArgumentError(
                 f"{who}: row {first + len(rows) - 1}, column {column.name!r}: expected {column.type}, found {found!r} "
                 f"({type(found).__name__}); state another type with schema=, or cast the column in the query"
             ) from None
-    return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+    return pa.RecordBatch.from_arrays(arrays, schema.names)
+
+
+def _wide(kind: Any) -> Any:
+    """A type with room for all numbers of a column: decimals are inferred with as many digits as the first rows need."""
+    if not types.is_decimal(kind):
+        return kind
+    return pa.decimal128(38, kind.scale) if kind.bit_width == 128 else pa.decimal256(76, kind.scale)
 
 
 def strict_array(values: Sequence[Any], kind: Any) -> Any:
@@ -193,8 +200,8 @@ class SqlQuery:
         if not isinstance(self.query, str) or not self.query.strip():
             raise InvalidArgumentError(f"{self.who}: query must be the text of a SELECT, got {self.query!r}")
         object.__setattr__(self, "connect", bound(self.connect))
-        begun = hasattr(self.connect, "cursor") and not isinstance(self.connect, type)  # sqlite3's can be called
-        if begun or not callable(self.connect):
+        opened = hasattr(self.connect, "cursor") and not isinstance(self.connect, type)  # one of sqlite3 can be called
+        if opened or not callable(self.connect):
             raise InvalidArgumentError(
                 f"{self.who}: connect must be a function that returns a connection, such as "
                 f"lambda: sqlite3.connect('a.db'), got {type(self.connect).__name__}: a connection itself can neither go to "

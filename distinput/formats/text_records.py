@@ -186,6 +186,11 @@ MOST_RECORD_BYTES = 256 << 20
 """A record that is longer is an error, so that a quote that is never closed does not fill the memory."""
 _MARKS = {"GZIP": b"\x1f\x8b", "ZSTD": b"\x28\xb5\x2f\xfd", "LZ4": b"\x04\x22\x4d\x18", "BZ2": b"BZh9"}
 """The first bytes of compressed files."""
+_OTHER_MARKS = {
+    b"\xfd7zX": "an XZ file; decompress it, or compress it in another way",
+    b"PK\x03\x04": 'a zip archive; name a file in it, as "zip://a.csv::archive.zip" does',
+}
+"""The first bytes of files that are not decompressed here, what they are, and what to do."""
 _NEWLINE = np.array([10], np.uint8)
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -410,7 +415,7 @@ class TextRecords(CutByBytes):
         raise self.refusal(f"{path}: line {line}: {what}")
 
     def check_plain(self, path: str, data: Bytes) -> None:
-        """Refuse a compressed file that is read as it is, and text in UTF-16.
+        """Refuse a compressed file or an archive that is read as it is, and text in UTF-16.
 
         Raises:
           DataLossError: it begins as these do.
@@ -418,6 +423,9 @@ class TextRecords(CutByBytes):
         found = next((name for name, mark in _MARKS.items() if data[: len(mark)].tobytes() == mark), None)
         if found and not self.compression:
             raise DataLossError(f"{path}: looks like a {found} file; pass compression_type={found!r} or 'AUTO'")
+        other = _OTHER_MARKS.get(data[:4].tobytes())
+        if other:
+            raise DataLossError(f"{path}: looks like {other}")
         if data[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
             raise DataLossError(f"{path}: looks like text in UTF-16; make it UTF-8, as `iconv -f UTF-16 -t UTF-8` does")
 

@@ -48,7 +48,7 @@ class _OfText(Restructured):
         def walk(at: Structure, names: Names) -> Structure:
             if at.kind == "leaf":
                 place, leaf = next(leaves)
-                name = next((name for name in names if name in left), None)
+                name = next((name for name in _called(at, names) if name in left), None)
                 if not isinstance(leaf, TensorSpec) or leaf.dtype != STRING:
                     return at
                 if name is None if self.columns else not self._chooses(at):
@@ -59,7 +59,7 @@ class _OfText(Restructured):
                 return replace(at, mapping=mapping)
             return _with_children(at, names, walk)
 
-        made = walk(spec.structure, ("",))
+        made = walk(spec.structure, (None,))
         if left:
             raise InvalidArgumentError(
                 f"{self.op}: {next(iter(left))!r} is not a component of text; elements are {spec.nest}"
@@ -293,7 +293,7 @@ class AsRows(Restructured):
             if at.kind == "leaf":
                 next(leaves)
                 return at
-            name = next((name for name in names if name in left), None)
+            name = next((name for name in _called(at, names) if name in left), None)
             if at.kind != "dict" or name is None:
                 return _with_children(at, names, walk)
             own = [next(leaves) for _ in range(at.num_leaves)]
@@ -309,7 +309,7 @@ class AsRows(Restructured):
             cls = getattr(at.mapping, "cls", None)
             return replace(at, mapping=RowDicts(name, len(first.shape), form, cls))
 
-        structure = walk(spec.structure, ("",))
+        structure = walk(spec.structure, (None,))
         for name in self.columns or ():
             outer = _around(spec, name)
             if outer is not None and outer not in wanted:
@@ -324,14 +324,17 @@ class AsRows(Restructured):
         return replace(spec, structure=structure)
 
 
-Names = tuple[str, ...]
-"""How columns may be called: a part of the value of a `Nullable` also as if it were a part of what is above."""
+Names = tuple[str | None, ...]
+"""How columns may be called: a part of the value of a `Nullable` also as if it were a part of what is above.
+
+None is the whole element, which begins no other name. It may be called "" where no column has this name.
+"""
 
 
-def _told_rows(at: Structure, names: Names = ("",)) -> Iterator[str]:
+def _told_rows(at: Structure, names: Names = (None,)) -> Iterator[str]:
     """The names of all lists of structs, as readers tell of them."""
     if at.told.startswith("rows"):
-        yield names[-1]
+        yield names[-1] or ""
     for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
         yield from _told_rows(child, _names_below(at, key, names))
 
@@ -344,16 +347,21 @@ def _names(op: str, columns: Any) -> tuple[str, ...] | None:
     return tuple(columns)
 
 
+def _called(at: Structure, names: Names) -> list[str]:
+    """The names that a user may give."""
+    return [name or "" for name in names if name is not None or "" not in at.keys]
+
+
 def _names_below(at: Structure, key: Any, names: Names) -> Names:
-    below = tuple([f"{name}.{key}".removeprefix(".") for name in names])
+    below = tuple([str(key) if name is None else f"{name}.{key}" for name in names])
     return (*below, *names) if key == "value" and is_nullable(at) else below
 
 
-def _components(at: Structure, names: Names = ("",)) -> Iterator[tuple[Names, bool]]:
+def _components(at: Structure, names: Names = (None,)) -> Iterator[tuple[list[str], bool]]:
     """What the components of an element may be called, in order, and whether they are leaves; marks have no names."""
     for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
         below = () if is_nullable(at) and key == "valid" else _names_below(at, key, names)
-        yield below, child.kind == "leaf"
+        yield _called(child, below), child.kind == "leaf"
         yield from _components(child, below)
 
 

@@ -549,7 +549,7 @@ def differing(error: StackError) -> InvalidArgumentError:
     made = InvalidArgumentError(
         f"Cannot batch tensors with different shapes{error.where}: {error}; pad them with padded_batch, keep them as they are "
         "with ragged_batch, or bring them to one shape: images in a map that calls Pillow's Image.resize, frames of video with "
-        "resize="
+        "resize=; padded_batch and ragged_batch have to know how many dimensions they have, which map(output_signature=) states"
     )
     trouble_of(made).row = error.row
     return made

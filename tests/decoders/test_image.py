@@ -178,6 +178,27 @@ def test_gray_gifs_have_three_channels_as_in_tensorflow() -> None:
     assert di.io.decode_image(content).shape == (1, 8, 8, 3)
 
 
+def test_what_is_not_drawn_in_a_gif_is_black_as_in_tensorflow() -> None:
+    image = Image.fromarray(np.array([[0, 1], [1, 2]], np.uint8), "P")
+    image.putpalette([9, 9, 9, 50, 60, 70, 200, 200, 200])
+    file = io.BytesIO()
+    image.save(file, "GIF", transparency=1)
+    want = [[[9, 9, 9], [0, 0, 0]], [[0, 0, 0], [200, 200, 200]]]
+    assert di.io.decode_image(file.getvalue()).tolist() == [want]
+    assert di.io.decode_png(file.getvalue()).tolist() == want
+    assert di.io.decode_image(file.getvalue(), 1)[0, ..., 0].tolist() == [[9, 0], [0, 200]]
+    assert di.io.decode_image(file.getvalue(), 4)[0, 0].tolist() == [[9, 9, 9, 255], [50, 60, 70, 0]]
+    first, second = np.full((3, 3, 4), 255, np.uint8), np.full((3, 3, 4), 255, np.uint8)
+    first[0, :2], second[:2, 0] = 0, 0
+    second[..., 0] = 0
+    file = io.BytesIO()
+    Image.fromarray(first).save(file, "GIF", save_all=True, append_images=[Image.fromarray(second)], disposal=1)
+    frames = di.io.decode_image(file.getvalue())
+    assert [frame[0, 0].tolist() for frame in frames] == [[0, 0, 0]] * 2  # drawn by neither
+    assert frames[:, 0, 1].tolist() == [[0, 0, 0], [0, 255, 255]]  # drawn by the second
+    assert frames[:, 1, 0].tolist() == [[255, 255, 255]] * 2  # drawn by the first
+
+
 def png_of_16_bits(pixels: Any, clear: Any = None) -> bytes:
     """A PNG of the pixels; `clear` is its transparent color."""
 

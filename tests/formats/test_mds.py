@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.formats.mds import Mds
 from distinput.testing import check_format
 from tests.formats.reading import records
@@ -101,6 +101,17 @@ def test_compressed_shards(tmp_path: Path, packer: str) -> None:
         index.write_text(json.dumps(told))
         with pytest.raises(DataLossError, match=r"shard\.00000\.mds"):
             di.data.MdsDataset(str(tmp_path / "a")).to_list()
+
+
+@pytest.mark.parametrize("packer", [None, *PACKERS])
+def test_a_folder_is_known_by_the_names_of_its_shards(packer: str | None, tmp_path: Path) -> None:
+    folder = write(tmp_path / "a", TOKENS, ROWS, packer)
+    want = di.data.MdsDataset(folder).to_list()
+    assert di.data.FileDataset(folder).to_list() == di.data.FileDataset(folder, "mds").to_list() == want
+    shard = str(next(path for path in Path(folder).iterdir() if ".mds" in path.name))
+    with pytest.raises(DistinputError) as caught:
+        di.data.JsonLinesDataset(shard, compression_type="").to_list()
+    assert any("is a shard of MDS, by its name: MdsDataset reads it" in note for note in caught.value.__notes__)
 
 
 def test_random_access_shards_and_states(tmp_path: Path) -> None:

@@ -84,6 +84,17 @@ def test_folders_are_what_pyarrow_makes_of_them(tmp_path: Path) -> None:
     assert sorted(found, key=str) == sorted(want, key=str)
 
 
+def test_folders_that_say_two_values_of_a_column_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "y=1" / "y=2" / "a.parquet", "parquet", {"x": np.arange(2)})
+    write(tmp_path / "z=1" / "z=1" / "a.parquet", "parquet", {"x": np.arange(2)})
+    with pytest.raises(
+        InvalidArgumentError, match=r"two of its folders name the column 'y', as '1' and as '2'; give one"
+    ):
+        ParquetDataset(str(tmp_path / "y=1"))
+    assert ParquetDataset(str(tmp_path / "y=1"), partitioning=None).to_list() == [{"x": 0}, {"x": 1}]
+    assert ParquetDataset(str(tmp_path / "z=1")).to_list() == [{"x": 0, "z": 1}, {"x": 1, "z": 1}]
+
+
 def test_a_file_that_a_filter_leaves_out_is_not_opened(tmp_path: Path) -> None:
     root, want = folder(tmp_path, "parquet")
     kept = [row for row in want if row["year"] == 2023]

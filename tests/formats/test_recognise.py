@@ -45,6 +45,14 @@ def test_compressions_by_name(name: str, format: str, compression: str) -> None:
     assert (found.format, found.compression) == (format, compression)
 
 
+@pytest.mark.parametrize("content", ['{\n "a": 1\n}', '[{"a": 1}]', '[\n {"a": 1}\n]\n'])
+def test_json_that_is_no_json_lines_is_no_text(content: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(DistinputError, match=r"a\.json: line 1: expected an object on a line of its own.*as `jq -c"):
+        di.data.FileDataset(str(tmp_path / "a.json")).to_list()
+    assert di.data.FileDataset(str(tmp_path / "a.json"), "text").to_list()[0] == content.split("\n")[0].encode()
+
+
 def samples(folder: Path) -> dict[str, bytes]:
     """A file of each format that has a signature."""
     di.io.write_parquet(str(folder / "parquet"), {"x": [1]})

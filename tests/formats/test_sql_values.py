@@ -72,6 +72,19 @@ def test_types_are_those_of_the_first_rows() -> None:
     assert repr(found) == "id: int64, x: double, t: binary, at: timestamp[us], b: binary"
 
 
+def test_decimals_may_have_more_digits_than_the_first_rows() -> None:
+    schema = inferred_schema("from_sql", ["id", "x"], [(1, Decimal("1.50")), (2, None)])
+    assert repr(schema) == "id: int64, x: decimal128(3, 2)"  # which states are compared with
+    more = [(3, Decimal("123456789012345.25")), (4, Decimal(-7))]
+    assert record_batch_of("from_sql", schema, more, 2)["x"].to_pylist() == [value for _, value in more]
+    for value in (Decimal("1.234"), Decimal(10) ** 37, 1.5):
+        with pytest.raises(InvalidArgumentError, match="from_sql: row 2, column 'x': expected decimal128"):
+            record_batch_of("from_sql", schema, [(3, value)], 2)
+    stated = RowSchema(pa.schema([("x", pa.decimal128(3, 2))]))
+    with pytest.raises(InvalidArgumentError, match="from_sql: row 0, column 'x'"):
+        record_batch_of("from_sql", stated, [(Decimal("10.25"),)], 0)
+
+
 @pytest.mark.parametrize(
     "rows, said",
     [

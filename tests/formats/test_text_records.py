@@ -2,7 +2,9 @@
 """Where records of text are: in pieces that are cut where one ends, of files that are what they are said to be."""
 
 import gzip
+import lzma
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,19 @@ def test_a_compressed_file_says_so(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(DataLossError, match=r"looks like a GZIP file; pass compression_type='GZIP' or 'AUTO'"):
         records(kind(schema=SCHEMA), file)
     assert records(kind(schema=SCHEMA, compression_type="AUTO"), file) == ROWS
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_that_is_not_decompressed_says_so(kind: Any, tmp_path: Path) -> None:
+    packed, archive = tmp_path / "a.data", tmp_path / "b.zip"
+    packed.write_bytes(lzma.compress(written(kind, ROWS)))
+    with pytest.raises(DataLossError, match=r"a\.data: looks like an XZ file; decompress it"):
+        records(kind(schema=SCHEMA), packed)
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("a.data", written(kind, ROWS))
+    with pytest.raises(DataLossError, match=r"looks like a zip archive; name a file in it"):
+        records(kind(schema=SCHEMA), archive)
+    assert records(kind(schema=SCHEMA), f"zip://a.data::{archive}") == ROWS
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -130,6 +130,18 @@ def test_they_keep_the_laws(tmp_path: Path) -> None:
         di.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).experimental_distribute_dataset(rows.ragged_batch(2))
 
 
+def test_a_column_without_a_name_is_no_whole_element(tmp_path: Path) -> None:
+    records = [{"": [{"t": "a", "": [{"": "b"}]}], "t": "c"}, {"": [], "t": "d"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    read = di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"))
+    assert read.as_rows().as_text().to_list() == records
+    assert read.as_rows(["", "."]).as_text().to_list() == records
+    assert read.as_rows(["", "."]).as_text(["t", ".."]).to_list()[0] == {"": [{"t": b"a", "": [{"": "b"}]}], "t": "c"}
+    assert di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), nested="rows", text="str").to_list() == records
+    with pytest.raises(InvalidArgumentError, match=r"as_rows: '.' lies inside of '', a dict of lists: name that too"):
+        read.as_rows(["."]).to_list()
+
+
 @pytest.mark.parametrize(
     "columns, says",
     [

@@ -319,17 +319,13 @@ def _of_global_batches(
     """
     replicas = terms.replicas
     ahead = max(1, options.experimental_per_replica_buffer_size)
-    whole, spec = dataset.prefetch(ahead), Spec.of(dataset.element_spec)
+    whole, spec = dataset.prefetch(ahead), dataset.node.spec
     batches = dataset.node.count_elements() if replicas.workers > 1 else int(dataset.cardinality())
     terms = replace(terms, steps=batches if batches >= 0 else None)
     if replicas.total == replicas.workers == 1:
         return DealtElements(terms, [whole], spec, whole=True)
     cutter = Cutter(spec, assignment, rows)
-    part = (
-        cutter.spec(spec)
-        if assignment.balanced or assignment.fixed
-        else Spec.of(_rebatched(consumer, dataset).element_spec)
-    )
+    part = cutter.spec(spec) if assignment.balanced or assignment.fixed else _rebatched(consumer, dataset).node.spec
     if not terms.full_rows:
         own = _own(consumer, lambda: OwnBatches.of(whole, dataset.node, assignment, ahead * replicas.count))
         if own is not None:
@@ -388,7 +384,7 @@ def _of_own_elements(
     if ahead > 1:
         mine = mine.prefetch(ahead * replicas.total)
     counts = None if replicas.workers == 1 or terms.full_rows else _counted(consumer, mine)
-    spec = Spec.of(rebatched.element_spec)
+    spec = rebatched.node.spec
     if counts is not None:
         terms = replace(terms, steps=max(counts), open_ends=len(set(counts)) > 1 and Placeholders(spec).watches)
     if replicas.total == replicas.workers == 1:  # its own part is everything, and its elements are the global batches
@@ -453,7 +449,7 @@ def _of_lanes(
     lanes, ahead = [lane(rank) for rank in range(workers)], options.experimental_per_replica_buffer_size
     if ahead > 1:
         lanes = [each.prefetch(ahead * total) for each in lanes]
-    spec = Spec.of(lanes[0].element_spec).map(open_rows)
+    spec = lanes[0].node.spec.map(open_rows)
     terms = replace(terms, alike=True, steps=None, open_ends=False)
     source = worker_lanes.WorkerLanes(lanes, total // workers)
     kept = worker_lanes.layout_of_lanes(workers, total)

@@ -3,10 +3,12 @@
 
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -235,6 +237,23 @@ def test_decimals_are_filled_up_with_decimals_also_where_a_replica_has_no_rows()
     *_, (values, mask) = strategy.experimental_distribute_dataset(dataset, InputOptions(tail="pad"))
     parts = [[part.tolist() for part in strategy.experimental_local_results(each)] for each in (values["x"], mask)]
     assert parts == [[[Decimal(3)], [Decimal(0)]], [[True], [False]]]
+
+
+@pytest.mark.parametrize("policy", ["FILE", "DATA", "BALANCED"])
+def test_a_worker_without_any_row_has_what_the_others_have(policy: str, tmp_path: Path) -> None:
+    for name, rows in (("a", 5), ("b", 0)):
+        decimals = pa.array([Decimal(row) for row in range(rows)], pa.decimal128(4, 2))
+        texts = pa.array(list("vwxyz")[:rows], pa.string())
+        pq.write_table(pa.table({"d": decimals, "t": texts}), tmp_path / f"{name}.parquet")
+    read = di.data.ParquetDataset(str(tmp_path / "*.parquet"), decimals="decimal", text="str")
+    dataset = with_policy(read.batch(4), di.data.experimental.AutoShardPolicy[policy])
+
+    def body(strategy: Any, worker: int) -> list[tuple[type, type]]:
+        steps = strategy.experimental_distribute_dataset(dataset, InputOptions(tail="pad"))
+        parts = [(strategy.experimental_local_results(step[name]) for name in "dt") for step, _ in steps]
+        return [(type(d[0]), type(t[0])) for ds, ts in parts for d, t in zip(ds, ts, strict=True)]
+
+    assert {kinds for worker in on_workers([1, 1], body) for kinds in worker} == {(Decimal, str)}
 
 
 def of_hidden_size(batches: int, size: int) -> Any:
