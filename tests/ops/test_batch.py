@@ -50,7 +50,9 @@ def test_parallel_calls_are_checked() -> None:
 
 def test_arrays_of_unknown_rank_become_ragged_once_it_is_stated() -> None:
     arrays = RANGE(3).map(lambda x: np.ones((1, x)), output_signature=di.TensorSpec(None, "float64"))
-    with pytest.raises(InvalidArgumentError, match=r"have to know how many dimensions .* map\(output_signature=\) states"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"have to know how many dimensions .* map\(output_signature=\) states"
+    ):
         arrays.ragged_batch(3).to_list()
     known = arrays.map(lambda array: array, output_signature=di.TensorSpec([None, None], "float64"))
     assert known.ragged_batch(3).to_list() == [[[[]], [[1]], [[1, 1]]]]
