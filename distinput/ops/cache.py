@@ -225,7 +225,8 @@ class Cache(SameElements):
             if blocks is not None:
                 store.begun = epoch, blocks
             raise
-        store.keep(blocks, epoch, lacks, run)
+        if not run.cancelled.is_set():  # or steps below have ended since they were told to
+            store.keep(blocks, epoch, lacks, run)
 
     def _served(self, row: int) -> Stream:
         block = self.store.block
