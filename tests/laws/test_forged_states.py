@@ -194,6 +194,14 @@ def test_what_a_step_cannot_have_saved_is_told_by_its_name(name: str, key: str, 
         PIPELINES[name]().restore(resealed({**state, "at": {**state["at"], key: value}}))
 
 
+@pytest.mark.parametrize("inner", [{}, {"key": 7, "state": {}}, {"key": 7, "state": None, "flush": False}])
+def test_a_group_that_no_element_is_of_is_damage(inner: dict[str, Any]) -> None:
+    state = states_of(PIPELINES["groups"]())[2][0]
+    forgery = resealed({**state, "at": {**state["at"], "inner": inner}})
+    with pytest.raises(StateError, match="state is damaged: "), PIPELINES["groups"]().restore(forgery) as elements:
+        list(elements)
+
+
 @pytest.mark.parametrize("name", PIPELINES)
 def test_states_survive_what_files_do_to_them(name: str) -> None:
     def turned(value: Any) -> Any:
