@@ -77,9 +77,11 @@ class CachedPass(PassStore):
           blocks: the elements.
           epoch: of the pass.
           lacks: whether there would be more, had none failed.
-          run: the one that made them.
+          run: the one that made them; once it is told to end, steps below give no more, or go on without a part.
         """
         self.begin(epoch)
+        if run is not None and run.cancelled.is_set():
+            return
         with self.lock:
             better = not self.complete or self.lacks
             if blocks is not None and better and epoch == self.epoch:
@@ -216,13 +218,13 @@ class Cache(SameElements):
                     blocks.append(block)
                 position += block.size
                 if blocks is not None and position == self.input.cardinality:  # nobody need ask for more to see the end
-                    store.keep(blocks, epoch)
+                    store.keep(blocks, epoch, run=run)
                     blocks = None
                 if position > row:
                     part = block.rows(max(0, row - (position - block.size)), block.size)
                     yield part, {"row": position, "epoch": epoch, "input": after}
         except Exception:
-            if blocks is not None:
+            if blocks is not None and not run.cancelled.is_set():
                 store.begun = epoch, blocks
             raise
         store.keep(blocks, epoch, lacks, run)

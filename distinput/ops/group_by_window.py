@@ -14,7 +14,7 @@ from distinput.columns.column import Ints
 from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import Mark, State, is_count
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, alike
 from distinput.functions.dataset_functions import hash_of, node_of
@@ -61,7 +61,10 @@ class Keyed(Node):
         pairs = all(isinstance(pair, list | tuple) and len(pair) == 2 and all(map(_is_integer, pair)) for pair in sent)
         fits = isinstance(failures, list | tuple) and len(failures) == 2 and all(map(is_count, failures))
         keys = state["flushed"] is None or _is_integer(state["flushed"])
-        made = state["inner"] is None or isinstance(state["inner"], dict)
+        inner = state["inner"]
+        made = inner is None or (
+            isinstance(inner, dict) and {"key", "state", "flush"} <= inner.keys() and _is_integer(inner["key"])
+        )
         sound = pairs and fits and keys and made
         return None if sound else f"{self.op}: 'sent', 'flushed', 'failures' or 'inner' is damaged"
 
@@ -219,6 +222,10 @@ class Groups:
                 if again:
                     yield from self._join(rows, first, numbers[:again], end if again == size else None, replayed=True)
                     if inner is not None and self.row == self.done:
+                        if inner["key"] not in self.groups:
+                            raise StateError(
+                                f"restore: the state is damaged: no element before it has key {inner['key']}"
+                            )
                         yield from self._emit(inner["key"], inner["state"], flush=inner["flush"])
                 if size > again:
                     yield from self._join(rows, first + again, numbers[again:], end, replayed=False)

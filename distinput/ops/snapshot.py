@@ -444,6 +444,8 @@ class KeptOnDisk(SameElements):
                     self._cut(in_order, stage, epoch, after if goes_on else None)
                 at += block.size
                 yield block, after
+            if run.cancelled.is_set():  # steps below have ended since they were told to, perhaps
+                return
             self._publish(files, stage, epoch, lacks)
             self.store.met = run.cancelled if lacks and not run.dropping else None
         except GeneratorExit:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from distinput.errors import DataLossError, InvalidArgumentError, StateError
+from distinput.errors import DataLossError, ElementTypeError, InvalidArgumentError, StateError
 from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 # ----------------------------------------------------------------------------
@@ -399,7 +399,7 @@ def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except TypeError as error:
-        raise TypeError(
+        raise ElementTypeError(
             f"the checkpoint has an array of dtype {name}, which NumPy does not know here; import the package that defines "
             "it first, such as ml_dtypes"
         ) from error

@@ -237,7 +237,12 @@ def refused(kind: pa.DataType) -> bool:
         return refused(kind.value_type)
     if pa.types.is_map(kind):
         return refused(kind.key_type) or refused(kind.item_type)
-    return kind not in LEAVES and not pa.types.is_fixed_size_binary(kind)
+    return not is_leaf(kind)
+
+
+def is_leaf(kind: pa.DataType) -> bool:
+    """Whether values of a type have no parts; Parquet files give decimals of other widths than were written."""
+    return kind in LEAVES or bool(pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -294,7 +299,7 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
             raise Refused(f"null of {kind}")
         value = scalar.as_py()
         return {part: getattr(value, part) for part in ("months", "days", "nanoseconds")}
-    if kind in LEAVES or pa.types.is_fixed_size_binary(kind):
+    if is_leaf(kind):
         return value_of(scalar, kind)
     if is_list(kind) and scalar.is_valid:
         return by_field([held(each, kind.value_type) for each in scalar.values], fields(kind.value_type))
@@ -388,6 +393,14 @@ def check(path: Path, name: str, columns: list[str] | None) -> None:
     assert found == wanted, column.type
     key = repr
     assert sorted(by_number, key=key) == sorted(wanted, key=key), column.type
+
+
+@pytest.mark.parametrize("kind", DECIMALS, ids=str)
+def test_words_that_are_decimals(kind: pa.DataType, tmp_path: Path) -> None:
+    words = pa.array([Decimal("1.25").quantize(Decimal(1).scaleb(-kind.scale)), Decimal(0)], kind)
+    path = tmp_path / "words.parquet"
+    if write(path, pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), words), "parquet"):
+        check(path, "parquet", None)
 
 
 @pytest.mark.parametrize("name", ["file", "parquet", "stream"])

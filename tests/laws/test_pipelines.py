@@ -50,6 +50,13 @@ def test_law_1_and_4_the_same_as_lists_and_as_the_spec_says(pipeline: Pipeline) 
     is_as_modelled(pipeline)
 
 
+def test_batches_of_no_values_have_the_inner_shape_of_their_rows() -> None:
+    pipeline = Pipeline.of("range", {"start": 0, "stop": 4, "step": 1, "dtype": "int64"}, INGREDIENTS)
+    for step in ("parse_sequence_example", "ragged_batch", "scan", "ragged_batch"):  # a scan knows no inner shape
+        pipeline = pipeline.then(step, {"size": 1, "drop": False} if step == "ragged_batch" else {})
+    is_as_modelled(pipeline)
+
+
 @given(pipelines())
 def test_law_2_exactly_the_rest_after_every_restart(pipeline: Pipeline) -> None:
     check_restart(pipeline.build(), most=SOME, state_bytes=STATE_BYTES)

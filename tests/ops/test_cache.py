@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import pickle
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.testing.block_sizes import small_blocks
 
 RANGE = di.data.Dataset.range
 
@@ -260,3 +262,29 @@ def test_the_worker_of_a_loader_has_a_cache_of_its_own() -> None:
     view = di.interop.torch.IterableView(RANGE(20).cache())
     loader = data.DataLoader(view, batch_size=None, num_workers=1, multiprocessing_context="spawn")
     assert list(map(int, loader)) == list(range(20))
+
+
+@pytest.mark.parametrize("then", [lambda ds: ds, lambda ds: ds.concatenate(RANGE(100, 122)).take(6)])
+@pytest.mark.parametrize("kept", list(KEPT))
+def test_a_pass_that_is_closed_while_threads_make_its_elements_is_not_kept_as_a_whole_one(
+    kept: str, then: Any, tmp_path: Path
+) -> None:
+    """The thread that reads the cache waits for the one below it, and is told of an end, behind which others may go on."""
+    released = threading.Event()
+
+    def held(x: Any) -> Any:
+        if x == 5:
+            assert released.wait(300)
+        return x
+
+    with small_blocks(1):
+        made = RANGE(22).map(held, output_signature=di.TensorSpec([], "int64")).prefetch(1)
+        dataset = KEPT[kept](then(made), tmp_path / "kept").prefetch(1)
+        elements = iter(dataset)
+        assert [int(next(elements)) for _ in range(5)] == list(range(5))
+        elements._run.cancel()  # as `close` does, which waits for both threads
+        released.set()
+        elements.close()
+        every = [int(x) for x in dataset]
+        assert every == list(range(len(every)))
+        assert len(every) == dataset.cardinality()

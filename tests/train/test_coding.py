@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.errors import DataLossError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.train.coding import Aside, array_of, checked_entries, coded, decoded, is_value
 
 
@@ -94,8 +94,9 @@ def test_forged_containers_are_damage(forged: Any) -> None:
         checked_entries(header, "ckpt")
 
 
-def test_an_unknown_dtype_says_what_to_import() -> None:
-    with pytest.raises(TypeError, match="dtype float3, which NumPy does not know here; import the package"):
+@pytest.mark.parametrize("error", [TypeError, InvalidArgumentError])
+def test_an_unknown_dtype_says_what_to_import(error: type[Exception]) -> None:
+    with pytest.raises(error, match="dtype float3, which NumPy does not know here; import the package"):
         array_of({"dtype": "float3", "shape": [1], "array": "a"}, lambda name: np.zeros(1, "u1"))
 
 

@@ -74,6 +74,8 @@ def ragged_stack(leaves: list[Any], ragged_rank: int, spec: TensorSpec) -> Ragge
     inner = tuple([d or 0 for d in (spec.shape or ())[ragged_rank:]])
     if rows and spec.dtype != object:
         inner = np.shape(rows[0])  # where the spec does not know it
+    elif leaves and isinstance(leaves[0], RaggedTensor):
+        inner = leaves[0].flat_values.shape[1:]
     values: Any = np.empty((len(rows), *inner), spec.dtype)
     for place, item in enumerate(rows):
         values[place] = item
