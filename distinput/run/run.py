@@ -280,7 +280,7 @@ _AHEAD, _AHEAD_BYTES = 3, 32 << 20
 """Parts of files that may be decoded ahead: many threads decode one, but the last of them often has more to do."""
 
 
-_ROOM, _FEW = 8 << 20, 4
+_ROOM, _FEW = 6 << 20, 4
 """Bytes that the readers of a mixture may hold together, unless the options say it; each of a few reads as one alone does."""
 
 
@@ -555,7 +555,7 @@ class Run(Closing):
     def sharing(self, streams: int) -> Self:
         """The same run for each of so many streams that are read by turns: they share the room for what is read.
 
-        >>> Run().sharing(4).asked.room is None, Run().sharing(64).asked.room == 1 << 17
+        >>> Run().sharing(4).asked.room is None, Run().sharing(48).asked.room == 1 << 17
         (True, True)
         >>> Run(memory_budget=1 << 20).sharing(4).sharing(2).asked.room == 1 << 17
         True

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 92_375,
+    "lines of code": 92_438,
     "files that OneDeviceStrategy imports": 21,
     "lines of code that OneDeviceStrategy imports": 4731,
     "modules that a MirroredStrategy loads": 30,
