@@ -47,6 +47,8 @@ def test_every_state_that_comes_is_accepted() -> None:
         {"failures": [1, -1]},
         {"failures": 3},
         {"failures": [1, "a"]},
+        {"inner": {}},
+        {"inner": {"key": "a", "state": None, "flush": False}},
     ],
 )
 def test_damaged_states_are_refused(change: dict[str, Any]) -> None:
@@ -55,7 +57,15 @@ def test_damaged_states_are_refused(change: dict[str, Any]) -> None:
     assert misfit == "group_by_window: 'sent', 'flushed', 'failures' or 'inner' is damaged"
 
 
-@pytest.mark.parametrize("change", [{"sent": [[-5, 2], (3, 4)]}, {"flushed": -3}, {"inner": {}}, {"failures": (0, 2)}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sent": [[-5, 2], (3, 4)]},
+        {"flushed": -3},
+        {"inner": {"key": -3, "state": None, "flush": False}},
+        {"failures": (0, 2)},
+    ],
+)
 def test_keys_may_be_negative_and_pairs_tuples(change: dict[str, Any]) -> None:
     node = grouped(RANGE(11))
     assert node.state_misfit({**node.start(0), **change}) is None
