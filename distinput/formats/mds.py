@@ -26,18 +26,10 @@ from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
 _INDEX = "index.json"
-_DTYPES: dict[int, str] = {
-    8: "uint8",
-    9: "int8",
-    16: "uint16",
-    17: "int16",
-    18: "float16",
-    32: "uint32",
-    33: "int32",
-    34: "float32",
-    64: "uint64",
-    65: "int64",
-    66: "float64",
+_DTYPES = {
+    bits + kind: f"{name}{bits}"
+    for bits in (8, 16, 32, 64)
+    for kind, name in enumerate(("uint", "int", "float") if bits > 8 else ("uint", "int"))
 }
 """Dtypes of arrays by the byte that stands for each."""
 
