@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -152,25 +152,7 @@ def _split(format: Format, kinds: PartitionDtypes, nulls_of: Sequence[str]) -> F
     return Partitioned(inner, kinds, fill, tuple(columns), marked=marked)
 
 
-F = TypeVar("F", bound=Format)
-
-
-def _as_inner(names: str) -> Callable[[type[F]], type[F]]:
-    """A decorator of formats that have these attributes and methods of their `inner` one."""
-
-    def derived(kind: type[F]) -> type[F]:
-        for name in names.split():
-            setattr(kind, name, property(attrgetter(f"inner.{name}")))
-        return kind
-
-    return derived
-
-
 @dataclass(frozen=True)
-@_as_inner("""
-    name spec_from_file in_portions reads resumes lists_fragments errors_of_records one_version rows stated_rows
-    fragments size bytes_read seek ends_at past start units unit_bytes part
-""")
 class Partitioned(Format):
     """Records of another format, with columns that the names of folders tell.
 
@@ -410,6 +392,14 @@ class Partitioned(Format):
             nest = {name: nest[name] for name in self.columns}
         structure = _as_told(structure_of(nest), inner)
         return structure, structure.flatten(nest), both
+
+
+# The rest is as in the other format.
+for _name in str.split("""
+    name spec_from_file in_portions reads resumes lists_fragments errors_of_records one_version rows stated_rows
+    fragments size bytes_read seek ends_at past start units unit_bytes part
+"""):
+    setattr(Partitioned, _name, property(attrgetter(f"inner.{_name}")))
 
 
 def _as_told(structure: Structure, inner: Structure) -> Structure:

@@ -2,12 +2,25 @@
 """Names of TensorFlow and of other libraries that distinput does not have, and what to write instead: the one place of them."""
 
 from collections.abc import Collection
+from typing import TypeVar
 
-from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, Cure, declined, each, meant, told
+from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, Cure, declined, meant, told
 
 # ----------------------------------------------------------------------------
 # Names of TensorFlow. Names of one cure stand together, with spaces between them.
 # ----------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def _each(cures: dict[str, T]) -> dict[str, T]:
+    """The cure of each name.
+
+    >>> _each({"sort sort_values": "no"})
+    {'sort': 'no', 'sort_values': 'no'}
+    """
+    return {name: cure for names, cure in cures.items() for name in names.split()}
+
 
 _FUNCTIONS = "inside of functions, values are NumPy's: use NumPy", CHANGE
 _MODELS = "it has input pipelines and distribution, not models: use those of PyTorch, JAX or Keras", CHANGE
@@ -69,7 +82,7 @@ _CURES: dict[str, dict[str, Cure]] = {
         "embedding": ("keep the table in a di.Variable and look rows up with jax.numpy.take", EMBEDDING),
     },
 }
-_TABLE = {module: each(cures) for module, cures in _CURES.items()}
+_TABLE = {module: _each(cures) for module, cures in _CURES.items()}
 
 _SESSION = "there are no sessions to configure: leave it out", GRAPHS
 
@@ -99,7 +112,7 @@ _MEMBER_CURES: dict[str, dict[str, Cure]] = {
         "graph op": ("there is no graph: leave it out", GRAPHS),
     },
 }
-_MEMBERS = {cls: each(cures) for cls, cures in _MEMBER_CURES.items()}
+_MEMBERS = {cls: _each(cures) for cls, cures in _MEMBER_CURES.items()}
 """By the name of the class; classes derived from it have the same."""
 
 
@@ -108,7 +121,7 @@ _MEMBERS = {cls: each(cures) for cls, cures in _MEMBER_CURES.items()}
 # ----------------------------------------------------------------------------
 
 
-_ELSEWHERE = each(
+_ELSEWHERE = _each(
     {
         # looking at it
         "collect": "to_list()",

@@ -3,25 +3,13 @@
 
 import re
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Any
 
 from distinput.names.lazy import placed
 
 # ----------------------------------------------------------------------------
 # What is said of names of TensorFlow that are not there: sections of the documentation, and members of classes.
 # ----------------------------------------------------------------------------
-
-
-T = TypeVar("T")
-
-
-def each(of_names: dict[str, T]) -> dict[str, T]:
-    """What there is for each name, where names that have the same stand together, with spaces between them.
-
-    >>> each({"sort sort_values": "no"})
-    {'sort': 'no', 'sort_values': 'no'}
-    """
-    return {name: same for names, same in of_names.items() for name in names.split()}
 
 
 Cure = tuple[str, str]
@@ -39,12 +27,10 @@ _TRACED = "there are no graphs through which a spec takes values apart: leave it
 _PROTO = "a spec is a Python object: pickle it, or print it", GRAPHS
 
 MEMBERS: dict[str, dict[str, Cure]] = {
-    "TypeSpec": each(
-        {
-            "cast flatten from_tensors placeholder_value to_tensors": _TRACED,
-            "experimental_as_proto experimental_from_proto experimental_type_proto": _PROTO,
-        }
-    ),
+    "TypeSpec": {
+        **dict.fromkeys(("cast", "flatten", "from_tensors", "placeholder_value", "to_tensors"), _TRACED),
+        **dict.fromkeys(("experimental_as_proto", "experimental_from_proto", "experimental_type_proto"), _PROTO),
+    },
 }
 """By the name of the class; classes derived from it have the same. Those of `distribute` are in `names/absent.py`."""
 
@@ -189,38 +175,39 @@ def number_text(value: float) -> str:
 # ----------------------------------------------------------------------------
 
 
-_ARGUMENTS: dict[str, tuple[str, ...]] = each(
-    {
-        "batch_size": ("bucket_batch_sizes",),
-        "bufsize prefetch_factor": ("buffer_size",),
-        "columns": ("members",),
-        "concurrency max_workers num_proc num_threads workers": ("num_parallel_calls",),
-        "dataset": ("datasets",),
-        "delimiter sep": ("field_delim",),
-        "drop_last drop_last_batch": ("drop_remainder",),
-        "ds other": ("dataset",),
-        "dtype dtypes types": ("schema",),
-        "element_spec": ("output_signature",),
-        "epochs num_epochs times": ("count",),
-        "f fn func function": ("map_func", "predicate", "scan_func", "reduce_func"),
-        "filter_fn": ("predicate",),
-        "map_fn": ("map_func",),
-        "n": ("count", "buffer_size", "batch_size", "size"),
-        "na_values": ("null_values",),
-        "num_replicas world_size": ("num_shards",),
-        "num_workers": ("num_shards", "num_parallel_calls"),
-        "ordered": ("deterministic",),
-        "pad_value": ("padding_values",),
-        "path": ("filename",),
-        "random_state": ("seed",),
-        "rank": ("index",),
-        "reshuffle": ("reshuffle_each_iteration",),
-        "size": ("batch_size", "buffer_size", "count"),
-        "step": ("shift", "stride"),
-        "usecols": ("columns",),
-    }
-)
-"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first."""
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "batch_size": ("bucket_batch_sizes",),
+    "bufsize prefetch_factor": ("buffer_size",),
+    "columns": ("members",),
+    "concurrency max_workers num_proc num_threads workers": ("num_parallel_calls",),
+    "dataset": ("datasets",),
+    "delimiter sep": ("field_delim",),
+    "drop_last drop_last_batch": ("drop_remainder",),
+    "ds other": ("dataset",),
+    "dtype dtypes types": ("schema",),
+    "element_spec": ("output_signature",),
+    "epochs num_epochs times": ("count",),
+    "f fn func function": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "filter_fn": ("predicate",),
+    "map_fn": ("map_func",),
+    "n": ("count", "buffer_size", "batch_size", "size"),
+    "na_values": ("null_values",),
+    "num_replicas world_size": ("num_shards",),
+    "num_workers": ("num_shards", "num_parallel_calls"),
+    "ordered": ("deterministic",),
+    "pad_value": ("padding_values",),
+    "path": ("filename",),
+    "random_state": ("seed",),
+    "rank": ("index",),
+    "reshuffle": ("reshuffle_each_iteration",),
+    "size": ("batch_size", "buffer_size", "count"),
+    "step": ("shift", "stride"),
+    "usecols": ("columns",),
+}
+"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first.
+
+Names with the same ones stand together, with spaces between them.
+"""
 
 _STEPS = {
     "batch_size": "here it is .batch(n) behind it",
@@ -252,7 +239,8 @@ def likely(name: str, known: Collection[str]) -> str:
     >>> likely("num_proc", ["num_parallel_calls"]), likely("filters", ["filenames"])
     ('did you mean num_parallel_calls?', 'here it is .filter(expression) behind it')
     """
-    ours = [each for each in _ARGUMENTS.get(name, ()) if each in known]
+    there = next((there for names, there in _ARGUMENTS.items() if name in names.split()), ())
+    ours = [each for each in there if each in known]
     if ours:
         return f"did you mean {ours[0]}?"
     step = _STEPS.get(name)
