@@ -433,9 +433,7 @@ def convert_command(given: argparse.Namespace) -> int:
     if given.compression is not None:
         options["compression"] = given.compression
     files = together(given)
-    known = [files.format.rows(path) for path in files.paths] if files.format.counts_rows else [None]
-    total = None if None in known else sum(filter(None, known))
-    with Progress(total, "records") as progress:
+    with Progress(files.known_rows, "records") as progress:
         written = conversion.convert(
             files,
             given.output,

@@ -49,8 +49,28 @@ class FieldError(ValueError):
     """A record that TensorFlow does not read."""
 
 
-def fields_of(record: bytes, delimiter: bytes, quote: bytes | None) -> list[bytes]:
+_OF_FILES = (
+    "Reached end of file without closing quoted field in record",
+    "Quote inside a string has to be escaped by another quote",
+    "Unquoted fields cannot have quotes inside",
+)
+_OF_RECORDS = (
+    *2 * ("Quoted field has to end with quote followed by delim or end",),
+    "Unquoted fields cannot have quotes/CRLFs inside",
+)
+
+
+def fields_of(
+    record: bytes, delimiter: bytes, quote: bytes | None, says: tuple[str, str, str] = _OF_FILES, never: bytes = b""
+) -> list[bytes]:
     """The fields of a record without its line end.
+
+    Args:
+      record: the record.
+      delimiter: what is between fields.
+      quote: what may be around a field; None: nothing.
+      says: errors of quotes that are not closed, of more behind them, and of a field without quotes that has what it must not.
+      never: bytes that no field without quotes has, besides the quote.
 
     Raises:
       FieldError: a quote inside of a field without quotes, or one in quotes that is not doubled.
@@ -62,24 +82,24 @@ def fields_of(record: bytes, delimiter: bytes, quote: bytes | None) -> list[byte
             while True:
                 end = record.find(quote, end)
                 if end < 0:
-                    raise FieldError("Reached end of file without closing quoted field in record")
+                    raise FieldError(says[0])
                 if record[end + 1 : end + 2] != quote:
                     break
                 end += 2
             field = record[position + 1 : end].replace(quote * 2, quote)
             position = end + 1
-            if position < len(record) and record[position : position + 1] != delimiter:
-                raise FieldError("Quote inside a string has to be escaped by another quote")
+            if position < len(record) and not record.startswith(delimiter, position):
+                raise FieldError(says[1])
         else:
             end = record.find(delimiter, position)
             end = len(record) if end < 0 else end
             field, position = record[position:end], end
-            if quote and quote in field:
-                raise FieldError("Unquoted fields cannot have quotes inside")
+            if (quote and quote in field) or any(each in field for each in never):
+                raise FieldError(says[2])
         fields.append(field)
         if position >= len(record):
             return fields
-        position += 1
+        position += len(delimiter)
 
 
 def _converted(field: bytes, dtype: np.dtype[Any]) -> Any:
@@ -250,7 +270,10 @@ def decode_csv(
         text = byte_string("decode_csv", record)
         if not text:  # no field at all, while a comma stands between two empty ones
             raise InvalidArgumentError(f"decode_csv: Expect {len(defaults)} fields but have 0 in record {number}")
-        fields = _fields(text, field_delim.encode(), number, quotes=use_quote_delim)
+        try:
+            fields = fields_of(text, field_delim.encode(), b'"' if use_quote_delim else None, _OF_RECORDS, b"\r\n")
+        except FieldError as error:
+            raise InvalidArgumentError(f"decode_csv: {error}, in record {number}") from None
         if numbers is not None:
             if len(fields) <= numbers[-1]:
                 raise InvalidArgumentError(
@@ -302,42 +325,6 @@ def _value(field: bytes, dtype: np.dtype[Any], place: int, number: int) -> Any:
         return value
     shown = field.decode(errors="replace")
     raise InvalidArgumentError(f"decode_csv: Field {place} in record {number} is not a valid {dtype}: {shown}")
-
-
-def _fields(record: bytes, delimiter: bytes, number: int, *, quotes: bool) -> list[bytes]:
-    """The fields of one record."""
-    fields, position = [], 0
-    while True:
-        if quotes and record[position : position + 1] == b'"':
-            field, position = _quoted(record, position + 1, delimiter, number)
-        else:
-            end = record.find(delimiter, position)
-            end = len(record) if end < 0 else end
-            field, position = record[position:end], end
-            if b"\n" in field or b"\r" in field or (quotes and b'"' in field):
-                raise InvalidArgumentError(
-                    f"decode_csv: Unquoted fields cannot have quotes/CRLFs inside, in record {number}"
-                )
-        fields.append(field)
-        if position >= len(record):
-            return fields
-        position += len(delimiter)
-
-
-def _quoted(record: bytes, at: int, delimiter: bytes, number: int) -> tuple[bytes, int]:
-    """The field whose quote ended before `at`, and where it ends."""
-    parts = []
-    while True:
-        end = record.find(b'"', at)
-        after = record[end + 1 : end + 2]
-        if end < 0 or after not in (b'"', delimiter, b""):
-            raise InvalidArgumentError(
-                f"decode_csv: Quoted field has to end with quote followed by delim or end, in record {number}"
-            )
-        parts.append(record[at:end])
-        if after != b'"':
-            return b'"'.join(parts), end + 1
-        at = end + 2
 
 
 # ----------------------------------------------------------------------------

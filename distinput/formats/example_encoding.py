@@ -2,7 +2,7 @@
 """`tf.train.Example` messages, without the protobuf library: encoded, made normal, and looked into without a declaration."""
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,11 +34,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     >>> encode_example({"x": [1, 300]})
     b'\n\x0e\n\x0c\n\x01x\x12\x07\x1a\x05\n\x03\x01\xac\x02'
     """
-    entries = []
-    for key in sorted(features, key=_key):
-        entry = field(1, _key(key)) + field(2, _encode_feature(key, features[key]))
-        entries.append(field(1, entry))
-    return field(1, b"".join(entries))
+    return field(1, _map((_key(key), _encode_feature(key, features[key])) for key in sorted(features, key=_key)))
 
 
 def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[str, Sequence[Any]]) -> bytes:
@@ -54,12 +50,11 @@ def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[s
     >>> encode_sequence_example({}, {"x": [1, [2, 3]]})
     b'\x12\x16\n\x14\n\x01x\x12\x0f\n\x05\x1a\x03\n\x01\x01\n\x06\x1a\x04\n\x02\x02\x03'
     """
-    entries = []
-    for key in sorted(feature_lists, key=_key):
-        steps = b"".join([field(1, _encode_feature(key, step)) for step in feature_lists[key]])
-        entries.append(field(1, field(1, _key(key)) + field(2, steps)))
-    lists = field(2, b"".join(entries)) if entries else b""
-    return (encode_example(context) if context else b"") + lists
+    lists = _map(
+        (_key(key), b"".join([field(1, _encode_feature(key, step)) for step in feature_lists[key]]))
+        for key in sorted(feature_lists, key=_key)
+    )
+    return (encode_example(context) if context else b"") + (field(2, lists) if lists else b"")
 
 
 def encode_examples(block: Block) -> Strings:
@@ -83,6 +78,11 @@ def varint(value: int) -> bytes:
 def field(number: int, content: bytes) -> bytes:
     """A field of bytes or of a message."""
     return bytes((number << 3 | 2,)) + varint(len(content)) + content
+
+
+def _map(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The entries of a map: each a message of a key and a value."""
+    return b"".join([field(1, field(1, key) + field(2, value)) for key, value in entries])
 
 
 def _encode_feature(key: str, value: Any) -> bytes:
@@ -172,11 +172,8 @@ def with_joined_lists(message: bytes) -> bytes:
     Raises:
       MalformedError: the message is malformed.
     """
-    entries = []
-    for key, (kind, values) in lists_of(message).items():
-        entry = field(1, key) + field(2, field(kind, values) if kind else b"")
-        entries.append(field(1, entry))
-    return field(1, b"".join(entries))
+    found = lists_of(message).items()
+    return field(1, _map((key, field(kind, values) if kind else b"") for key, (kind, values) in found))
 
 
 def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
@@ -188,19 +185,27 @@ def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
     Raises:
       MalformedError: the message is malformed.
     """
-    messages: dict[bytes, bytes] = {}
-    for number, form, features in fields_of(message):
-        for number2, form2, entry in fields_of(features) if (number, form) == (1, 2) else ():
-            if (number2, form2) != (1, 2):
-                continue
-            key, feature = b"", b""
-            for number3, form3, content in fields_of(entry):
-                if (number3, form3) == (1, 2):
+    features = {key: b"".join(pieces) for key, pieces in _entries(message, 1)}
+    return {key: list_of(feature) for key, feature in features.items()}
+
+
+def _entries(message: bytes, place: int) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The key and the pieces of the value of each entry of the map in a field of a message."""
+    for entries in _parts(message, place):
+        for entry in _parts(entries, 1):
+            key, pieces = b"", []
+            for number, form, content in fields_of(entry):
+                if (number, form) == (1, 2):
                     key = content
-                elif (number3, form3) == (2, 2):
-                    feature += content
-            messages[key] = feature
-    return {key: list_of(feature) for key, feature in messages.items()}
+                elif (number, form) == (2, 2):
+                    pieces.append(content)
+            yield key, pieces
+
+
+def _parts(message: bytes, number: int) -> list[bytes]:
+    """What is in the fields of a number that hold bytes or a message."""
+    wanted = number << 3 | 2
+    return [message[start:stop] for tag, start, stop in read_fields(message) if tag == wanted]
 
 
 def list_of(feature: bytes) -> tuple[int, bytes]:
@@ -413,16 +418,6 @@ def decode_sequence_example(serialized: bytes) -> tuple[dict[str, Any], dict[str
 
 def _feature_lists(message: bytes) -> dict[bytes, list[tuple[int, bytes]]]:
     """The kind and the list of each step, by key; the last entry of a key wins."""
-    by_name: dict[bytes, list[tuple[int, bytes]]] = {}
-    for number, form, lists in fields_of(message):
-        for number2, form2, entry in fields_of(lists) if (number, form) == (2, 2) else ():
-            if (number2, form2) != (1, 2):
-                continue
-            key, steps = b"", list[bytes]()
-            for number3, form3, content in fields_of(entry):
-                if (number3, form3) == (1, 2):
-                    key = content
-                elif (number3, form3) == (2, 2):
-                    steps += [step for number4, form4, step in fields_of(content) if (number4, form4) == (1, 2)]
-            by_name[key] = [list_of(step) for step in steps]
-    return by_name
+    return {
+        key: [list_of(step) for piece in pieces for step in _parts(piece, 1)] for key, pieces in _entries(message, 2)
+    }

@@ -150,43 +150,38 @@ class VarLenFeature:
 
 
 @dataclass(frozen=True)
-class RowLengths:
-    """Rows whose lengths are the values of a key; see `RaggedFeature`."""
+class _Keyed:
+    """Rows as the values of a key divide them."""
 
     key: str
+
+
+class RowLengths(_Keyed):
+    """Rows whose lengths are the values of a key; see `RaggedFeature`."""
 
     def lengths(self, given: Ints, total: int) -> Ints | None:
         """The length of each row; None if these are none."""
         return given
 
 
-@dataclass(frozen=True)
-class RowSplits:
+class RowSplits(_Keyed):
     """Rows between the values of a key, of which the first is 0; see `RaggedFeature`."""
-
-    key: str
 
     def lengths(self, given: Ints, total: int) -> Ints | None:
         """The length of each row; None if these are none."""
         return np.diff(given) if not len(given) or given[0] == 0 else None
 
 
-@dataclass(frozen=True)
-class RowStarts:
+class RowStarts(_Keyed):
     """Rows that begin at the values of a key; see `RaggedFeature`."""
-
-    key: str
 
     def lengths(self, given: Ints, total: int) -> Ints | None:
         """The length of each row; None if these are none."""
         return np.diff(given, append=total) if not len(given) or given[0] == 0 else None
 
 
-@dataclass(frozen=True)
-class RowLimits:
+class RowLimits(_Keyed):
     """Rows that end before the values of a key; see `RaggedFeature`."""
-
-    key: str
 
     def lengths(self, given: Ints, total: int) -> Ints | None:
         """The length of each row; None if these are none."""
@@ -197,11 +192,8 @@ _MOST_ROWS = 1 << 27
 """Rows of one record, most of them without values, whose lengths take 1 GiB: numbers behind them are damaged."""
 
 
-@dataclass(frozen=True)
-class ValueRowIds:
+class ValueRowIds(_Keyed):
     """The number of the row of each value, in ascending order, is the value of a key; see `RaggedFeature`."""
-
-    key: str
 
     def lengths(self, given: Ints, total: int) -> Ints | None:
         """The length of each row; None if these are none."""

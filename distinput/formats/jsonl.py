@@ -680,12 +680,7 @@ def _unknown(value: Any, field: Any, around: str = "") -> Iterator[str]:
         if fields and isinstance(each, dict):
             yield from (f"{name}.{key}" for key in each if key not in fields)
             for key, kind in fields.items():
-                yield from _unknown(each.get(key), _Field(key, kind), f"{name}.")
-
-
-class _Field(NamedTuple):
-    name: str
-    type: Any
+                yield from _unknown(each.get(key), pa.field(key, kind), f"{name}.")
 
 
 def _check_numbers(data: Any, batch: Any, schema: RowSchema) -> None:

@@ -4,7 +4,7 @@
 import struct
 from collections.abc import Iterator
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar
@@ -12,17 +12,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.arrow import one_batch, taken
-from distinput.columns.block import DEFECTS, Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.columns.ragged import Ragged, column_of_arrays
-from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
-from distinput.files.folder import join_path, split_path, without_notes
-from distinput.files.source import read_range, size_of, stamp_of
-from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
-from distinput.formats.mds import PackedSamples, check_bounds, gathered, image_of, inflated, inside, shard_name
+from distinput.columns.ragged import Ragged
+from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
+from distinput.files.folder import split_path, without_notes
+from distinput.files.source import read_range, size_of
+from distinput.formats.format import BLOCK_ROWS
+from distinput.formats.mds import (
+    FolderIndex,
+    IndexedFolders,
+    ListedFile,
+    PackedSamples,
+    bounds_of,
+    check_bounds,
+    check_size,
+    gathered,
+    image_of,
+    inflated,
+    naming_corruption,
+    shard_name,
+)
 from distinput.formats.tables import (
-    CountedTable,
-    LruCache,
     as_nulls,
     check_nulls,
     checked_batch,
@@ -35,7 +46,6 @@ from distinput.plan.check import at_least, normalized
 from distinput.values.spec import Spec, TensorSpec
 from distinput.values.spec_json import MalformedJson, json_value, member
 
-_INDEX = "index.json"
 _NUMPY = str.split("""
     int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bool
 """)
@@ -55,7 +65,6 @@ _MOST_CHUNK = (1 << 32) - 1  # bytes that its offsets can reach
 _MOST_DEPTH = 32
 _MOST_EMPTY = 1 << 16  # rows of an array that has no values
 _MOST_INFLATED, _MOST_RATIO = 256 << 20, 100
-_KEPT_BYTES = 256 << 20
 
 _FRAMED = struct.Struct("<8sHHIII")
 _FRAMED_MAGIC = b"LDFZ01\0\0"
@@ -64,7 +73,7 @@ _ARROW_MAGIC = b"LDARW01\0"
 
 
 @dataclass(frozen=True)
-class LitData(CountedTable):
+class LitData(IndexedFolders):
     """The items of folders that LitData's `optimize` wrote, as the dicts, tuples or single values that they were.
 
     Items are counted, and any of them is reached by its number: `global_shuffle` holds nothing in memory, shards and restarts
@@ -90,6 +99,7 @@ class LitData(CountedTable):
     """
 
     name: ClassVar[str] = "litdata"
+    called: ClassVar[tuple[str, str]] = "LitData", "chunk"
     block_size: int | None = None
     nulls: Any = "error"
 
@@ -100,40 +110,43 @@ class LitData(CountedTable):
 
     @classmethod
     def of_folder(cls, paths: list[str]) -> list[str]:
-        there = set(paths)
-        found: dict[str, None] = {}
-        for index in [path for path in paths if split_path(path)[1] == _INDEX]:
-            for chunk in _indexed(index).chunks:
-                names = [chunk.plain, chunk.name]
-                path = next((path for name in names if (path := inside(split_path(index)[0], name)) in there), None)
-                if path is None:
-                    raise NotFoundError(f"{index}: names the chunk {chunk.name}, which is not in the folder")
-                if chunk.items:
-                    found[path] = None
-        return list(found) or without_notes(paths)
+        return super().of_folder(paths) or without_notes(paths)
 
-    def spec_of(self, path: str) -> Spec:
-        return self.opened(path).spec
+    @staticmethod
+    def of_json(index: str, content: Any) -> FolderIndex:
+        return _of_json(index, content)
 
-    def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
-        row, chunk = self.first_row(path, position), self.opened(path)
-        yield from self.groups_of(path, chunk, row, chunk.ends, size, given)
-
-    def opened(self, path: str) -> "_Chunk":
-        folder, name = split_path(path)
-        index, stamp = join_path(folder, _INDEX), stamp_of(path)
-        key = (path, stamp, stamp_of(index), self)
-        found = _KEPT.get(key)
-        if found is None:
-            indexed = _indexed(index)
-            chunk = indexed.named.get(name)
-            if chunk is None:
+    def parsed(self, path: str, index: str, stamp: str, indexed: "_ChunkIndex", file: "_IndexedChunk") -> "_Chunk":
+        there, content = size_of(path), None
+        if split_path(path)[1] != file.names[0]:
+            content = np.frombuffer(_inflated(path, read_range(path, 0, there), file.size), np.uint8)
+            there = len(content)
+        check_size(path, index, there, file.size)
+        if not indexed.tokens and there >= 12:
+            end = read_range(path, there - 12, there) if content is None else content[-12:].tobytes()
+            if end[4:] == _ARROW_MAGIC:
+                table = _table(path, file, int.from_bytes(end[:4], "little"), content)
+                return _Chunk(path, stamp, np.zeros(file.rows + 1, np.int64), None, self, indexed, (), table)
+        codings = tuple([_coding(index, number, each) for number, each in enumerate(indexed.encodings)])
+        if indexed.packing == "batch":
+            bounds, content = _of_frames(path, file, read_range(path, 0, there))
+        else:
+            bounds = bounds_of(path, index, "items", file.rows, there, content)
+        if indexed.packing == "sample":
+            parts = [_inflated(path, read_range(path, a, b), None) for a, b in pairwise(bounds.tolist())]
+            bounds, content = np.cumsum([0, *map(len, parts)]), np.frombuffer(b"".join(parts), np.uint8)
+        blocks, block_bytes = 0, 0
+        if self.block_size is not None:
+            (coding,) = codings if len(codings) == 1 else (None,)
+            if not indexed.tokens or coding is None or coding.dtype is None or file.tokens is None:
                 raise InvalidArgumentError(
-                    f"{path}: {index} names no such chunk; name the folder to read those it names"
+                    f"{path}: block_size is for chunks that TokensLoader wrote, and {index} is of others"
                 )
-            found = _parsed(self, path, index, stamp, indexed, chunk)
-            _KEPT.put(key, found, found.nbytes)
-        return found
+            tokens = int(bounds[-1] - bounds[0]) // coding.dtype.itemsize
+            if tokens != file.tokens:
+                raise DataLossError(f"{path}: has {tokens} tokens, but {index} says {file.tokens}")
+            blocks, block_bytes = tokens // self.block_size, coding.dtype.itemsize * self.block_size
+        return _Chunk(path, stamp, bounds, content, self, indexed, codings, None, blocks, block_bytes)
 
 
 # ----------------------------------------------------------------------------
@@ -155,60 +168,35 @@ class _ItemCoding:
 
 
 @dataclass(frozen=True)
-class _IndexedChunk:
-    """What an index says of a chunk.
+class _IndexedChunk(ListedFile):
+    """What an index says of a chunk, which LitData's reader leaves without compression in the place of a compressed one.
 
     Args:
-      name: of its file.
-      plain: of the same without compression, which LitData's reader leaves in its place.
-      nbytes: in it, before it was compressed as a whole.
-      items: how many.
+      names: as for `ListedFile`.
+      size: as for `ListedFile`.
+      rows: as for `ListedFile`.
       tokens: in all of them; None if they are no tokens.
     """
 
-    name: str
-    plain: str
-    nbytes: int
-    items: int
     tokens: int | None
 
 
 @dataclass(frozen=True)
-class _ChunkIndex:
+class _ChunkIndex(FolderIndex):
     """An index.
 
     Args:
-      chunks: in order.
+      files: as for `FolderIndex`.
       encodings: of the values of an item.
       nest: of their numbers, as an item is one of values.
       packing: what is compressed: "chunk", "batch" or "sample"; "" if nothing is.
       tokens: whether items are tokens alone, without their sizes before them.
     """
 
-    chunks: tuple[_IndexedChunk, ...]
     encodings: tuple[str, ...]
     nest: Any
     packing: str
     tokens: bool
-
-    @cached_property
-    def named(self) -> dict[str, _IndexedChunk]:
-        """Chunks by the names that their files may have."""
-        return {name: chunk for chunk in self.chunks for name in (chunk.plain, chunk.name)}
-
-
-def _indexed(index: str) -> _ChunkIndex:
-    """What an index says."""
-    key = index, stamp_of(index)
-    found = _INDICES.get(key)
-    if found is None:
-        content = read_range(index, 0, size_of(index))
-        try:
-            found = _of_json(index, json_value(content))
-        except MalformedJson as error:
-            raise DataLossError(f"{index}: not an index of LitData, or damaged: {error}") from error
-        _INDICES.put(key, found, len(content))
-    return found
 
 
 def _of_json(index: str, given: Any) -> _ChunkIndex:
@@ -242,7 +230,7 @@ def _of_json(index: str, given: Any) -> _ChunkIndex:
     packing = packing if compression else ""
     compressed = f".{compression}." if packing == "chunk" else ""
     chunks = tuple([_chunk(each, compressed) for each in member(given, "chunks", list)])
-    if len({chunk.plain for chunk in chunks}) != len(chunks):
+    if len({chunk.names[0] for chunk in chunks}) != len(chunks):
         raise MalformedJson("a chunk is named twice")
     return _ChunkIndex(chunks, encodings, nest, packing, loader == "TokensLoader")
 
@@ -258,7 +246,8 @@ def _chunk(given: Any, compressed: str) -> _IndexedChunk:
             raise MalformedJson(
                 f"{number!r:.60} {what}, and a chunk has no fewer than 0 and no more than {_MOST_CHUNK}"
             )
-    return _IndexedChunk(name, name.replace(compressed, ".", 1) if compressed else name, nbytes, items, tokens)
+    plain = name.replace(compressed, ".", 1) if compressed else name
+    return _IndexedChunk(tuple(dict.fromkeys((plain, name))), nbytes, items, tokens)
 
 
 def _coding(index: str, number: int, encoding: str) -> _ItemCoding:
@@ -320,67 +309,6 @@ def _nest(index: str, tree: Any, numbers: Iterator[int], depth: int) -> Any:
 # ----------------------------------------------------------------------------
 
 
-def _parsed(format: LitData, path: str, index: str, stamp: str, indexed: _ChunkIndex, chunk: _IndexedChunk) -> "_Chunk":
-    """A chunk whose offsets are checked.
-
-    Args:
-      format: how it is read.
-      path: of the chunk.
-      index: of its folder.
-      stamp: of the chunk.
-      indexed: the index.
-      chunk: what it says of the chunk.
-    """
-    there, content = size_of(path), None
-    if split_path(path)[1] != chunk.plain:
-        content = np.frombuffer(_inflated(path, read_range(path, 0, there), chunk.nbytes), np.uint8)
-        there = len(content)
-    if there != chunk.nbytes:
-        raise DataLossError(
-            f"{path}: has {there} bytes, but {index} says {chunk.nbytes}; it was cut short, or they are not of one dataset"
-        )
-    if not indexed.tokens and there >= 12:
-        end = read_range(path, there - 12, there) if content is None else content[-12:].tobytes()
-        if end[4:] == _ARROW_MAGIC:
-            table = _table(path, chunk, int.from_bytes(end[:4], "little"), content)
-            return _Chunk(path, stamp, np.zeros(chunk.items + 1, np.int64), None, format, indexed, (), table)
-    codings = tuple([_coding(index, number, each) for number, each in enumerate(indexed.encodings)])
-    if indexed.packing == "batch":
-        bounds, content = _of_frames(path, chunk, read_range(path, 0, there))
-    else:
-        head = 4 * (chunk.items + 2)
-        if head > there:
-            raise DataLossError(
-                f"{path}: {index} says that it has {chunk.items} items, but their offsets take more than {there} bytes"
-            )
-        begin = read_range(path, 0, head) if content is None else content[:head].tobytes()
-        bounds = _bounds(path, index, chunk, np.frombuffer(begin, "<u4"), head, there)
-    if indexed.packing == "sample":
-        parts = [_inflated(path, read_range(path, a, b), None) for a, b in pairwise(bounds.tolist())]
-        bounds, content = np.cumsum([0, *map(len, parts)]), np.frombuffer(b"".join(parts), np.uint8)
-    blocks, block_bytes = 0, 0
-    if format.block_size is not None:
-        (coding,) = codings if len(codings) == 1 else (None,)
-        if not indexed.tokens or coding is None or coding.dtype is None or chunk.tokens is None:
-            raise InvalidArgumentError(
-                f"{path}: block_size is for chunks that TokensLoader wrote, and {index} is of others"
-            )
-        tokens = int(bounds[-1] - bounds[0]) // coding.dtype.itemsize
-        if tokens != chunk.tokens:
-            raise DataLossError(f"{path}: has {tokens} tokens, but {index} says {chunk.tokens}")
-        blocks, block_bytes = tokens // format.block_size, coding.dtype.itemsize * format.block_size
-    return _Chunk(path, stamp, bounds, content, format, indexed, codings, None, blocks, block_bytes)
-
-
-def _bounds(path: str, index: str, chunk: _IndexedChunk, numbers: Any, head: int, end: int) -> Ints:
-    """The bytes at which items begin and end."""
-    if len(numbers) != chunk.items + 2 or numbers[0] != chunk.items:
-        raise DataLossError(f"{path}: begins with {numbers[:1]} items, but {index} says {chunk.items}")
-    bounds: Ints = numbers[1:].astype(np.int64)
-    check_bounds(path, bounds, head, end)
-    return bounds
-
-
 def _inflated(path: str, packed: bytes, size: int | None) -> bytes:
     """What is compressed with zstd.
 
@@ -390,12 +318,8 @@ def _inflated(path: str, packed: bytes, size: int | None) -> bytes:
       size: how many there are; None: it is not known.
     """
     most = max(_MOST_INFLATED, _MOST_RATIO * len(packed)) if size is None else size
-    try:
+    with naming_corruption(path, "zstd"):
         content = inflated(packed, "ZSTD", most)
-    except (DistinputError, *DEFECTS):
-        raise
-    except Exception as error:
-        raise DataLossError(f"{path}: corrupted zstd data: {error}") from error
     if len(content) > most or (size is not None and len(content) != size):
         more = f"more than {most}" if len(content) > most else f"{len(content)}"
         raise DataLossError(
@@ -408,8 +332,8 @@ def _of_frames(path: str, chunk: _IndexedChunk, packed: bytes) -> tuple[Ints, np
     """The bounds and the bytes of items that are compressed many together."""
     first = _FRAMED.size
     magic, version, _, items, _, count = _FRAMED.unpack_from(packed) if len(packed) >= first else (b"",) * 6
-    if magic != _FRAMED_MAGIC or items != chunk.items:
-        raise DataLossError(f"{path}: should begin as a chunk of {chunk.items} items in frames of zstd, and does not")
+    if magic != _FRAMED_MAGIC or items != chunk.rows:
+        raise DataLossError(f"{path}: should begin as a chunk of {chunk.rows} items in frames of zstd, and does not")
     if version != 1:
         raise UnimplementedError(f"{path}: has frames of version {version}, and only version 1 is known")
     head = first + 4 * (items + 1) + _FRAME.itemsize * count
@@ -435,7 +359,7 @@ def _table(path: str, chunk: _IndexedChunk, size: int, content: np.ndarray[Any, 
     """The Arrow table at the end of a chunk."""
     import pyarrow as pa
 
-    start = chunk.nbytes - 12 - size
+    start = chunk.size - 12 - size
     if start < 0 or not size:
         raise DataLossError(f"{path}: damaged: its table would have {size} bytes")
     data = read_range(path, start, start + size) if content is None else content[start : start + size].tobytes()
@@ -444,9 +368,9 @@ def _table(path: str, chunk: _IndexedChunk, size: int, content: np.ndarray[Any, 
         table = opened.read_all()
     for batch in table.to_batches():
         checked_batch(path, "the table at its end", batch)
-    if table.num_rows != chunk.items or not table.num_columns:
+    if table.num_rows != chunk.rows or not table.num_columns:
         raise DataLossError(
-            f"{path}: its table has {table.num_rows} rows of {table.num_columns} columns, but its index says {chunk.items} rows"
+            f"{path}: its table has {table.num_rows} rows of {table.num_columns} columns, but its index says {chunk.rows} rows"
         )
     return table
 
@@ -484,12 +408,10 @@ class _Chunk(PackedSamples):
         return super().nbytes + (0 if self.table is None else int(self.table.nbytes))
 
     def ends(self, row: int) -> Ints:
-        """The bytes from the beginning of a row to its end, and to the ends of the rows behind it."""
         if self.block_bytes or self.table is not None:
             each = self.block_bytes or max(1, self.nbytes // self.rows)
             return np.arange(1, min(BLOCK_ROWS, self.rows - row) + 1) * each
-        behind: Ints = self.bounds[row + 1 : row + 1 + BLOCK_ROWS] - self.bounds[row]
-        return behind
+        return super().ends(row)
 
     @cached_property
     def spec(self) -> Spec:
@@ -517,10 +439,9 @@ class _Chunk(PackedSamples):
             return TensorSpec(None, "f8")
         data, starts, sizes = self._values(np.arange(1))  # an array says its dtype itself, and all agree with the first
         first = data[starts[number][0] :][: sizes[number][0]]
-        return TensorSpec(None, _array(coding.kind, first.tobytes(), self._at(0, number)).dtype)
-
-    def _at(self, row: int, number: int) -> str:
-        return f"{self.path}: damaged: item {row}, value {number}"
+        return TensorSpec(
+            None, _array(coding.kind, first.tobytes(), f"{self.path}: damaged: {_place(number, 0)}").dtype
+        )
 
     def _values(self, rows: Ints) -> tuple[np.ndarray[Any, Any], list[Ints], list[Ints]]:
         if not self.index.tokens:
@@ -556,7 +477,7 @@ class _Chunk(PackedSamples):
             if wrong.any():
                 bad = int(wrong.argmax())
                 raise DataLossError(
-                    f"{self._at(int(rows[bad]), number)}: has {sizes[bad]} bytes, which are no {dtype.name}"
+                    f"{self.path}: damaged: {_place(number, int(rows[bad]))}: has {sizes[bad]} bytes, which are no {dtype.name}"
                 )
             native = dtype.newbyteorder("=")
             if coding.kind in _SCALARS:
@@ -568,17 +489,12 @@ class _Chunk(PackedSamples):
             joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
             lengths = sizes // dtype.itemsize
             return Ragged(Dense(joined.view(dtype).astype(native, copy=False)), np.cumsum(lengths) - lengths, lengths)
-        expected = self.specs[number].dtype
-        arrays: list[np.ndarray[Any, Any]] = []
-        for row, start, size in zip(rows.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            content, where = data[start : start + size].tobytes(), self._at(row, number)
-            arrays.append(image_of(content, where) if coding.kind == "pil" else _array(coding.kind, content, where))
-            if arrays[-1].dtype != expected:
-                raise UnimplementedError(
-                    f"{self.path}: item {row}, value {number}: is an array of {arrays[-1].dtype}, and the first one of "
-                    f"{expected}; arrays of a column must have one dtype"
-                )
-        return column_of_arrays(arrays, expected)
+        make = image_of if coding.kind == "pil" else partial(_array, coding.kind)
+        return self.arrays(rows, (data, starts, sizes), self.specs[number].dtype, partial(_place, number), make)
+
+
+def _place(number: int, row: int) -> str:
+    return f"item {row}, value {number}"
 
 
 def _filled(nest: Any, leaves: list[Any]) -> Any:
@@ -606,10 +522,3 @@ def _array(kind: str, content: bytes, where: str) -> np.ndarray[Any, Any]:
             f"{where}: has {len(content) - begin} bytes of values, which is no {dtype.name} {list(shape)}"
         )
     return np.frombuffer(content, dtype, offset=begin).astype(dtype.newbyteorder("=")).reshape(shape)
-
-
-_INDICES: LruCache[_ChunkIndex] = LruCache(_KEPT_BYTES >> 3)
-"""Indices that were read last; the bytes are those of their files."""
-
-_KEPT: LruCache[_Chunk] = LruCache(_KEPT_BYTES)
-"""Chunks that were read last: their offsets, and what compressed ones hold."""

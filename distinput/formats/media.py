@@ -140,18 +140,7 @@ class Video(_Windows):
     TensorSpec(shape=(8, 112, 112, 3), dtype=uint8)
     """
 
-    suffixes: ClassVar[tuple[str, ...]] = (
-        ".mp4",
-        ".m4v",
-        ".mov",
-        ".mkv",
-        ".webm",
-        ".avi",
-        ".mpg",
-        ".mpeg",
-        ".ts",
-        ".3gp",
-    )
+    suffixes: ClassVar[tuple[str, ...]] = tuple(str.split(".mp4 .m4v .mov .mkv .webm .avi .mpg .mpeg .ts .3gp"))
     name: ClassVar[str] = "video"
     frames: int = 16
     stride: int | None = None

@@ -23,16 +23,8 @@ from distinput.values.spec import Spec, TensorSpec
 
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
-DTYPES: dict[str, int] = {
-    "uint8": 1,
-    "int8": 2,
-    "int16": 3,
-    "int32": 4,
-    "int64": 5,
-    "float64": 6,
-    "float32": 7,
-    "uint16": 8,
-}
+_NAMES = "uint8 int8 int16 int32 int64 float64 float32 uint16"
+DTYPES = {name: number for number, name in enumerate(_NAMES.split(), 1)}
 """The number that stands for each dtype of tokens."""
 
 _HEAD = struct.Struct("<9sQBQQ")  # magic, version, dtype, sequences, entries of documents

@@ -9,6 +9,7 @@ its rows say what the folder says, and it is Parquet or Arrow.
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,7 +19,6 @@ from distinput.arrow.expression import ColumnBounds, possible
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
-from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Portion, Position
 from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure, structure_of
@@ -176,14 +176,6 @@ class Partitioned(Format):
     maps = False
 
     @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.inner.name
-
-    @property
-    def spec_from_file(self) -> bool:  # type: ignore[override]
-        return self.inner.spec_from_file
-
-    @property
     def counts_rows(self) -> bool:  # type: ignore[override]
         return self.inner.counts_rows and self.term is None
 
@@ -194,30 +186,6 @@ class Partitioned(Format):
     @property
     def states_cardinality(self) -> bool:  # type: ignore[override]
         return self.inner.states_cardinality and self.term is None
-
-    @property
-    def in_portions(self) -> bool:  # type: ignore[override]
-        return self.inner.in_portions
-
-    @property
-    def reads(self) -> bool:  # type: ignore[override]
-        return self.inner.reads
-
-    @property
-    def resumes(self) -> bool:  # type: ignore[override]
-        return self.inner.resumes
-
-    @property
-    def lists_fragments(self) -> bool:  # type: ignore[override]
-        return self.inner.lists_fragments
-
-    @property
-    def errors_of_records(self) -> bool:  # type: ignore[override]
-        return self.inner.errors_of_records
-
-    @property
-    def one_version(self) -> bool:  # type: ignore[override]
-        return self.inner.one_version
 
     @property
     def selected(self) -> PartitionDtypes:
@@ -318,42 +286,6 @@ class Partitioned(Format):
 
     def fetch(self, path: str, rows: Ints) -> Block:
         return self._adding(path)(self.inner.fetch(path, rows))
-
-    def rows(self, path: str) -> int | None:
-        return self.inner.rows(path)
-
-    def stated_rows(self, path: str) -> int | None:
-        return self.inner.stated_rows(path)
-
-    def fragments(self, path: str) -> list[Fragment]:
-        return self.inner.fragments(path)
-
-    def size(self, path: str) -> int:
-        return self.inner.size(path)
-
-    def bytes_read(self, path: str, size: int) -> int:
-        return self.inner.bytes_read(path, size)
-
-    def seek(self, path: str, row: int) -> Position | None:
-        return self.inner.seek(path, row)
-
-    def ends_at(self, path: str, position: Position | None) -> bool:
-        return self.inner.ends_at(path, position)
-
-    def past(self, path: str, position: Position | None) -> Position | None:
-        return self.inner.past(path, position)
-
-    def start(self) -> Position:
-        return self.inner.start()
-
-    def units(self, files: FileTable) -> Ints | None:
-        return self.inner.units(files)
-
-    def unit_bytes(self, files: FileTable) -> int:
-        return self.inner.unit_bytes(files)
-
-    def part(self, path: str, start: int, stop: int | None) -> Fragment:
-        return self.inner.part(path, start, stop)
 
     def arrow_schema(self, path: str, schema: Any) -> Any:
         """A schema of the other format with the columns of folders; a null is one here."""
@@ -460,6 +392,14 @@ class Partitioned(Format):
             nest = {name: nest[name] for name in self.columns}
         structure = _as_told(structure_of(nest), inner)
         return structure, structure.flatten(nest), both
+
+
+# The rest is as in the other format.
+for _name in str.split("""
+    name spec_from_file in_portions reads resumes lists_fragments errors_of_records one_version rows stated_rows
+    fragments size bytes_read seek ends_at past start units unit_bytes part
+"""):
+    setattr(Partitioned, _name, property(attrgetter(f"inner.{_name}")))
 
 
 def _as_told(structure: Structure, inner: Structure) -> Structure:

@@ -12,7 +12,7 @@ from distinput.errors import DataLossError, UnimplementedError
 from distinput.formats.table_batches import table_batches
 from distinput.inspect.columns import LeafColumn, numbers_of, parts_of
 from distinput.inspect.examples import ExampleScan, FeatureValues, Scanned, scanned
-from distinput.inspect.files import Files, open_files
+from distinput.inspect.files import open_files
 from distinput.inspect.records import record_kind
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
 from distinput.names.lazy import dataclass
@@ -281,7 +281,7 @@ def statistics(
     >>> found["x"].missing, found["x"].values.least, found["x"].values.mean, found["name"].lengths.most
     (1, 1, 3.0, 3)
     """
-    files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
+    files = open_files(filenames, format, **options)
     columns: dict[str, ColumnStatistics] = {}
     rows, scan = 0, ExampleScan()
     for path in files.paths:

@@ -91,9 +91,7 @@ def convert(
     >>> [record.value for record in __import__("distinput").inspect.head("as_parquet")]
     [{'x': 1, 'name': b'Ada'}, {'x': 2, 'name': b'Alan'}]
     """
-    files = filenames
-    if not isinstance(files, Files):
-        files = open_files(filenames, format, storage_options=storage_options, **(options or {}))
+    files = open_files(filenames, format, storage_options=storage_options, **(options or {}))
     dataset = records_as_dataset(files, records, scan, _nulls_of(files, to))
     if casts:
         dataset = _cast(dataset, casts)

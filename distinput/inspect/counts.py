@@ -46,7 +46,7 @@ def count(filenames: Any, format: str | None = None, **options: Any) -> list[Cou
     >>> count("a.txt")
     [Count(file='a.txt', records=2, bytes=8, read=True)]
     """
-    files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
+    files = open_files(filenames, format, **options)
     return [Count(without_secrets(path), *records_in(files, path)) for path in files.paths]
 
 

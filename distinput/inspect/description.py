@@ -112,7 +112,7 @@ def describe(
     name di.io.FixedLenFeature([], "string")
     scores di.io.VarLenFeature("float32")
     """
-    files = filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
+    files = open_files(filenames, format, **options)
     for path in files.paths:
         stamp_of(path)
     kind = record_kind(files, files.paths[0], records)
@@ -128,15 +128,13 @@ def describe(
             columns = ()
     else:
         columns = (ColumnDescription("value", "string", ()),)
-    made = files.format
-    known = [made.rows(path) for path in files.paths] if made.counts_rows else [None]
     return Description(
         files.recognised.format,
         files.recognised.how,
         files.recognised.compression,
         tuple(map(without_secrets, files.paths)),
         sum(map(size_of, files.paths)),
-        None if None in known else sum(filter(None, known)),
+        files.known_rows,
         kind,
         columns,
         looked_at,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The features of `tf.train.Example` messages of files, a block of messages at a time."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -18,7 +18,6 @@ from distinput.kernels.example_messages import UNKNOWN, locate_features, unknown
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, OK
 from distinput.kernels.protobuf import MalformedError
 from distinput.names.lazy import dataclass
-from distinput.values.leaves import STRING
 
 # ----------------------------------------------------------------------------
 # All features of many `tf.train.Example` messages as arrays, without a declaration: kinds, counts and values by key.
@@ -188,19 +187,7 @@ class FeatureFound:
     fewest: int = 0
     most: int = 0
 
-    def add(self, values: Any) -> None:
-        """Look at the values of a message; None: it has none."""
-        if values is None:
-            return
-        size = len(values)
-        kind = "string" if values.dtype == STRING else str(values.dtype)
-        if size or self.dtype == "none":
-            self.dtype = kind if self.dtype in ("none", kind) else "mixed"
-        self.fewest = size if not self.present else min(self.fewest, size)
-        self.most = max(self.most, size)
-        self.present += 1
-
-    def add_all(self, kinds: Any, counts: Any) -> None:
+    def add(self, kinds: Any, counts: Any) -> None:
         """Look at the feature in consecutive messages: kinds [n], `MISSING` where it has none, and counts [n] of values."""
         there = np.flatnonzero(kinds != MISSING)
         if not len(there):
@@ -220,23 +207,6 @@ class FeatureFound:
         if self.present < messages or self.fewest != self.most:
             return (None,)
         return () if self.most == 1 else (self.most,)
-
-
-def features_in(messages: Iterable[dict[str, Any]]) -> tuple[dict[str, FeatureFound], int]:
-    """What the features of decoded messages are, by key in ascending order, and how many messages there were.
-
-    >>> import numpy as np
-    >>> found, messages = features_in([{"x": np.array([1, 2])}, {"x": np.array([3])}])
-    >>> found["x"], messages
-    (FeatureFound(dtype='int64', present=2, fewest=1, most=2), 2)
-    """
-    found: dict[str, FeatureFound] = {}
-    number = 0
-    for message in messages:
-        for key, values in message.items():
-            found.setdefault(key, FeatureFound()).add(values)
-        number += 1
-    return {key: found[key] for key in sorted(found)}, number
 
 
 def declaration(feature: FeatureFound, messages: int) -> Any:
@@ -343,6 +313,6 @@ def features_of(files: Files, most: int | None = None) -> tuple[dict[str, Featur
     for path in files.paths if most is None else files.paths[:1]:
         for part in scanned(files, path, scan, most):
             for key, values in part.features.items():
-                found.setdefault(key, FeatureFound()).add_all(values.kinds, values.counts)
+                found.setdefault(key, FeatureFound()).add(values.kinds, values.counts)
             number += part.size
     return {key: found[key] for key in sorted(found)}, number

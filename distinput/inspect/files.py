@@ -48,6 +48,12 @@ class Files:
     storage: Storage | None = field(default=None, repr=False)
     partitioning: Any = field(default="hive", repr=False)
 
+    @property
+    def known_rows(self) -> int | None:
+        """The records of all files; None if that is not known without reading them."""
+        known = [self.format.rows(path) for path in self.paths] if self.format.counts_rows else [None]
+        return None if None in known else sum(filter(None, known))
+
     def only(self, path: str) -> "Files":
         """One of the files."""
         return replace(self, paths=(path,), written=None)
@@ -80,7 +86,7 @@ def open_files(
 
     Args:
       filenames: a path, pattern or directory, or a list of them; any URL. A single folder that `Dataset.write` has written
-        stands for the files in its manifest.
+        stands for the files in its manifest. What this function returned is returned as it is.
       format: the name of their format; None: it is recognised, see `recognise`.
       storage_options: for the file systems that the URLs name, such as credentials.
       partitioning: what to make of folders such as `year=2024`, as `ParquetDataset` takes it.
@@ -98,6 +104,8 @@ def open_files(
     >>> files.recognised.format, files.dataset().to_list()
     ('parquet', [{'value': 0}, {'value': 1}, {'value': 2}])
     """
+    if isinstance(filenames, Files):
+        return filenames
     names, storage = stored(as_paths(filenames), storage_options, None)
     manifest = _manifest(names) if format is None else None
     if manifest is not None:

@@ -123,7 +123,7 @@ def head(
     """
     if n < 0:
         raise InvalidArgumentError(f"head: n must be at least 0, got {n}")
-    files = _opened(filenames, format, options)
+    files = open_files(filenames, format, **options)
     found = []
     for path in files.paths:
         each = records_of(files, path, records, most_rows=max(1, min(n, 1024)))
@@ -163,7 +163,7 @@ def sample(
     """
     if n < 0:
         raise InvalidArgumentError(f"sample: n must be at least 0, got {n}")
-    files = _opened(filenames, format, options)
+    files = open_files(filenames, format, **options)
     reservoir: list[tuple[float, int, Record]] = []
     worst = np.inf
     keys = _keys(seed)
@@ -184,10 +184,6 @@ def _keys(seed: int) -> Iterator[float]:
     """A random number for each record, by its position."""
     random = np.random.Generator(np.random.PCG64(seed))
     return chain.from_iterable(random.random(_KEYS).tolist() for _ in repeat(None))
-
-
-def _opened(filenames: Any, format: str | None, options: dict[str, Any]) -> Files:
-    return filenames if isinstance(filenames, Files) else open_files(filenames, format, **options)
 
 
 def record_kind(files: Files, path: str, records: str | None = None) -> str:

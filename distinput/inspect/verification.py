@@ -21,6 +21,7 @@ from distinput.formats.table_batches import is_table, schema_of_table, table_bat
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import Record, records_of
 from distinput.names.lazy import dataclass
+from distinput.names.words import shown
 from distinput.sharding.policies import auto_shard
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import structure_of
@@ -28,9 +29,6 @@ from distinput.values.nest import structure_of
 # ----------------------------------------------------------------------------
 # Whether two sets of files, of any formats, hold the same records in the same order.
 # ----------------------------------------------------------------------------
-
-
-_SHOWN = 60
 
 
 def first_difference(files: Files, others: Files) -> tuple[str | None, str] | None:
@@ -95,13 +93,8 @@ def _part(one: Any, other: Any) -> str:
     if isinstance(one, dict) and isinstance(other, dict):
         for key in {**one, **other}:
             if not same(one.get(key), other.get(key)):
-                return f"{key!r} is {_short(one.get(key))}, not {_short(other.get(key))}"
-    return f"it is {_short(one)}, not {_short(other)}"
-
-
-def _short(value: Any) -> str:
-    text = repr(_plain(value))
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+                return f"{key!r} is {shown(_plain(one.get(key)))}, not {shown(_plain(other.get(key)))}"
+    return f"it is {shown(_plain(one))}, not {shown(_plain(other))}"
 
 
 # ----------------------------------------------------------------------------

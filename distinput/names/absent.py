@@ -2,19 +2,30 @@
 """Names of TensorFlow and of other libraries that distinput does not have, and what to write instead: the one place of them."""
 
 from collections.abc import Collection
+from typing import TypeVar
 
-from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, declined, meant, told
+from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, Cure, declined, meant, told
+
+# ----------------------------------------------------------------------------
+# Names of TensorFlow. Names of one cure stand together, with spaces between them.
+# ----------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def _each(cures: dict[str, T]) -> dict[str, T]:
+    """The cure of each name.
+
+    >>> _each({"sort sort_values": "no"})
+    {'sort': 'no', 'sort_values': 'no'}
+    """
+    return {name: cure for names, cure in cures.items() for name in names.split()}
+
 
 _FUNCTIONS = "inside of functions, values are NumPy's: use NumPy", CHANGE
 _MODELS = "it has input pipelines and distribution, not models: use those of PyTorch, JAX or Keras", CHANGE
-_RANDOM = "draw from a NumPy generator that is seeded by the element", CHANGE
-_RAGGED = "use the methods of di.RaggedTensor and di.SparseTensor", CHANGE
-_PIECES = "use map, batch, shuffle and repeat, which are run together where that is quicker", CHANGE
-
 _IMAGES = "use Pillow or OpenCV inside of map", CHANGE
-_PROTO = "use the classes of the protobuf library inside of map", CHANGE
 _TABLES = "make a dict of the elements, and use it inside of map", GRAPHS
-_VARIANTS = "a dataset is a Python object: pass it on", GRAPHS
 
 _DISPATCHER = "start a cluster of Dask's: `dask scheduler`, or distributed.LocalCluster() in the program", SERVICE
 _WORKER = "start workers of Dask's: `dask worker ADDRESS`, or distributed.LocalCluster() in the program", SERVICE
@@ -22,128 +33,86 @@ _REGISTERED = "no dispatcher keeps datasets: make the dataset in each program, b
 
 _GRAPH_NAMES = "write the name of TensorFlow 2: there are no graphs and sessions", GRAPHS
 
-_TABLE: dict[str, dict[str, tuple[str, str]]] = {
+_CURES: dict[str, dict[str, Cure]] = {
     "distinput": {
-        "GradientTape": _MODELS,
+        "GradientTape keras losses nn optimizers saved_model": _MODELS,
         "autograph": ("functions run as plain Python", CHANGE),
         "cast": ("use x.astype(np.float32)", CHANGE),
-        "concat": _FUNCTIONS,
+        "concat debugging equal expand_dims gather math matmul one_hot ones reduce_max shape split squeeze": _FUNCTIONS,
+        "stack transpose where zeros": _FUNCTIONS,
         "config": ("devices are named where a strategy is made, threads in data.Options", CHANGE),
-        "debugging": _FUNCTIONS,
-        "equal": _FUNCTIONS,
-        "expand_dims": _FUNCTIONS,
-        "gather": _FUNCTIONS,
         "gfile": ("use Python's files, or fsspec for remote ones", CHANGE),
-        "image": ("use Pillow or OpenCV inside of map", CHANGE),
-        "keras": _MODELS,
+        "image": _IMAGES,
         "lookup": ("use a dict inside of map", CHANGE),
-        "losses": _MODELS,
-        "math": _FUNCTIONS,
-        "matmul": _FUNCTIONS,
         "nest": ("elements are plain tuples and dicts", CHANGE),
-        "nn": _MODELS,
-        "numpy_function": ("call the function itself: map takes any function", CHANGE),
-        "one_hot": _FUNCTIONS,
-        "ones": _FUNCTIONS,
-        "optimizers": _MODELS,
+        "numpy_function py_function": ("call the function itself: map takes any function", CHANGE),
         "print": ("functions run as plain Python: use print", CHANGE),
-        "py_function": ("call the function itself: map takes any function", CHANGE),
-        "ragged": _RAGGED,
-        "reduce_max": _FUNCTIONS,
+        "ragged sparse": ("use the methods of di.RaggedTensor and di.SparseTensor", CHANGE),
         "TypeSpec": ("use TensorSpec, RaggedTensorSpec, SparseTensorSpec or data.DatasetSpec", CHANGE),
-        "saved_model": _MODELS,
-        "shape": _FUNCTIONS,
-        "sparse": _RAGGED,
-        "split": _FUNCTIONS,
-        "squeeze": _FUNCTIONS,
-        "stack": _FUNCTIONS,
         "strings": ("strings are bytes: use their methods, or np.strings", CHANGE),
-        "transpose": _FUNCTIONS,
         "variable_creator_scope": ("call a function of your own that makes the variables", GRAPHS),
-        "where": _FUNCTIONS,
-        "zeros": _FUNCTIONS,
     },
     "distinput.compat.v1": {"*": _GRAPH_NAMES},
-    "distinput.random": {"*": _RANDOM},
+    "distinput.random": {"*": ("draw from a NumPy generator that is seeded by the element", CHANGE)},
     "distinput.compat.v1.distribute": {"*": _GRAPH_NAMES},
     "distinput.compat.v1.distribute.experimental": {"*": _GRAPH_NAMES},
     "distinput.io": {
-        "decode_and_crop_jpeg": _IMAGES,
-        "decode_bmp": _IMAGES,
-        "decode_gif": _IMAGES,
-        "decode_jxl": _IMAGES,
-        "decode_proto": _PROTO,
-        "decode_webp": _IMAGES,
-        "encode_jpeg": _IMAGES,
-        "encode_png": _IMAGES,
-        "encode_proto": _PROTO,
+        "decode_and_crop_jpeg decode_bmp decode_gif decode_jxl decode_webp encode_jpeg encode_png": _IMAGES,
         "extract_jpeg_shape": _IMAGES,
+        "decode_proto encode_proto": ("use the classes of the protobuf library inside of map", CHANGE),
         "gfile": ("use Python's files, or fsspec for remote ones", CHANGE),
         "is_jpeg": ("use contents.startswith(bytes([255, 216, 255]))", CHANGE),
         "match_filenames_once": ("use io.matching_files, which lists them at once", GRAPHS),
         "write_graph": ("there are no graphs to write: dataset.explain() prints the pipeline", GRAPHS),
     },
     "distinput.data.experimental": {
-        "DatasetInitializer": _TABLES,
+        "DatasetInitializer index_table_from_dataset table_from_dataset": _TABLES,
         "distributed_save": ("write the shard of each worker: input workers write no files", SERVICE),
         "enable_debug_mode": ("functions run as plain Python, step by step: leave it out", GRAPHS),
-        "from_variant": _VARIANTS,
+        "from_variant to_variant": ("a dataset is a Python object: pass it on", GRAPHS),
         "get_model_proto": ("use iterator.stats(), which says what each step costs", GRAPHS),
-        "index_table_from_dataset": _TABLES,
         "make_saveable_from_iterator": ("use train.Checkpoint(iterator=...), or iterator.state()", GRAPHS),
-        "table_from_dataset": _TABLES,
-        "to_variant": _VARIANTS,
     },
     "distinput.data.experimental.service": {
-        "DispatchServer": _DISPATCHER,
-        "DispatcherConfig": _DISPATCHER,
-        "WorkerConfig": _WORKER,
-        "WorkerServer": _WORKER,
-        "from_dataset_id": _REGISTERED,
-        "register_dataset": _REGISTERED,
+        "DispatchServer DispatcherConfig": _DISPATCHER,
+        "WorkerConfig WorkerServer": _WORKER,
+        "from_dataset_id register_dataset": _REGISTERED,
     },
     "distinput.tpu.experimental": {
         "embedding": ("keep the table in a di.Variable and look rows up with jax.numpy.take", EMBEDDING),
     },
 }
+_TABLE = {module: _each(cures) for module, cures in _CURES.items()}
 
-
-_RUN = "use iter(strategy.experimental_distribute_dataset(dataset))", GRAPHS
 _SESSION = "there are no sessions to configure: leave it out", GRAPHS
-_UPDATE = "use strategy.extended.update", GRAPHS
 
-_MEMBERS: dict[str, dict[str, tuple[str, str]]] = {
+_MEMBER_CURES: dict[str, dict[str, Cure]] = {
     "Strategy": {
         "colocate_vars_with": ("use strategy.extended.colocate_vars_with", GRAPHS),
-        "configure": _SESSION,
+        "configure update_config_proto": _SESSION,
         "experimental_run": ("use strategy.run(fn, args=(next(iterator),))", GRAPHS),
         "group": ("calls run at once, so there is no operation to group: leave it out", GRAPHS),
-        "make_dataset_iterator": _RUN,
+        "make_dataset_iterator": ("use iter(strategy.experimental_distribute_dataset(dataset))", GRAPHS),
         "make_input_fn_iterator": ("use iter(strategy.distribute_datasets_from_function(input_fn))", GRAPHS),
         "unwrap": ("use strategy.experimental_local_results(value)", GRAPHS),
-        "update_config_proto": _SESSION,
     },
     "StrategyExtended": {
         "broadcast_to": ("values that are not distributed reach every replica in run: pass them on", GRAPHS),
-        "experimental_between_graph": _SESSION,
+        "experimental_between_graph experimental_should_init": _SESSION,
         "experimental_make_numpy_dataset": ("use strategy.experimental_make_numpy_dataset", GRAPHS),
         "experimental_run_steps_on_iterator": ("call strategy.run in a loop", GRAPHS),
-        "experimental_should_init": _SESSION,
-        "non_slot_devices": _UPDATE,
+        "non_slot_devices update_non_slot": ("use strategy.extended.update", GRAPHS),
         "read_var": ("use variable.read_value()", GRAPHS),
-        "should_checkpoint": ("use cluster_resolver.is_chief", GRAPHS),
-        "should_save_summary": ("use cluster_resolver.is_chief", GRAPHS),
-        "update_non_slot": _UPDATE,
+        "should_checkpoint should_save_summary": ("use cluster_resolver.is_chief", GRAPHS),
     },
     "Variable": {
         "SaveSliceInfo": ("checkpoints save sharded variables whole: leave it out", GRAPHS),
         "eval": ("use variable.numpy()", GRAPHS),
-        "from_proto": ("use train.Checkpoint", GRAPHS),
-        "graph": ("there is no graph: leave it out", GRAPHS),
-        "op": ("there is no graph: leave it out", GRAPHS),
-        "to_proto": ("use train.Checkpoint", GRAPHS),
+        "from_proto to_proto": ("use train.Checkpoint", GRAPHS),
+        "graph op": ("there is no graph: leave it out", GRAPHS),
     },
 }
+_MEMBERS = {cls: _each(cures) for cls, cures in _MEMBER_CURES.items()}
 """By the name of the class; classes derived from it have the same."""
 
 
@@ -151,156 +120,100 @@ _MEMBERS: dict[str, dict[str, tuple[str, str]]] = {
 # What pandas, Ray Data, Hugging Face datasets, PyTorch, Grain, WebDataset and Polars call it.
 # ----------------------------------------------------------------------------
 
-_HEAD = "take(5).to_list()"
-_COLUMNS = "element_spec"
-_VECTORIZED = "batch(n).map(fn), or map(fn, vectorize=True)"
-_RENAMED = "map(lambda row: {'new': row['old']})"
-_SPLIT = "split(0.8, seed=1), which returns the parts"
-_FRAME = "Dataset.from_arrow(frame)"
-_TO_TORCH = "interop.torch.Loader(dataset)"
-_OF_A_JOB = "a method of what strategy.experimental_distribute_dataset returns; or the command distinput locate"
-_REPLAYED = "a method of what strategy.experimental_distribute_dataset returns; or the command distinput replay"
-_REDUCE = "reduce(initial, fn)"
-_LOOP = "a for loop: a dataset is iterated as it is"
-_FILES = "data.FileDataset(pattern)"
-_PARQUET = "data.ParquetDataset(files)"
-_CSV = "data.CsvDataset(files)"
-_JSON = "data.JsonLinesDataset(files)"
 
-_ELSEWHERE: dict[str, str] = {
-    # looking at it
-    "collect": "to_list()",
-    "column_names": _COLUMNS,
-    "columns": _COLUMNS,
-    "count": "cardinality(), or len(dataset)",
-    "describe": "reduce(initial, fn), or the command distinput stats",
-    "dtypes": _COLUMNS,
-    "features": _COLUMNS,
-    "head": _HEAD,
-    "iloc": "dataset[i], or skip(n).take(m)",
-    "info": _COLUMNS,
-    "loc": "filter(predicate), and select(columns)",
-    "num_rows": "cardinality(), or len(dataset)",
-    "schema": _COLUMNS,
-    "shape": "cardinality() and element_spec",
-    "show": _HEAD,
-    "sample": "global_shuffle(seed=1).take(n)",
-    "tail": "skip(n).to_list()",
-    "to_numpy": "batch(n) and a for loop: batches are NumPy's",
-    # loops
-    "iter_batches": "batch(n), and a for loop",
-    "iter_rows": _LOOP,
-    "iterrows": _LOOP,
-    "itertuples": _LOOP,
-    "iter_torch_batches": _TO_TORCH,
-    "to_torch": _TO_TORCH,
-    "to_tf": "as_numpy_iterator()",
-    "to_tf_dataset": "as_numpy_iterator()",
-    "to_iter_dataset": _LOOP,
-    # one element to another
-    "add_column": "map(lambda row: {**row, 'new': ...})",
-    "apply_async": "map(fn, num_parallel_calls=8)",
-    "agg": _REDUCE,
-    "aggregate": _REDUCE,
-    "cast": "map(lambda row: row.astype(dtype))",
-    "collate_fn": "batch(n), or padded_batch(n); then map(fn)",
-    "drop": "select(columns), skip(n), or filter(predicate)",
-    "drop_columns": "select(columns)",
-    "dropna": "filter(predicate), or nulls= of the files",
-    "explode": "flat_map(fn), or unbatch()",
-    "fillna": "nulls= of the files",
-    "groupby": "group_by_window(...)",
-    "flatten": "map(fn), whose function gives a flat dict",
-    "max": _REDUCE,
-    "mean": _REDUCE,
-    "min": _REDUCE,
-    "map_batches": _VECTORIZED,
-    "map_partitions": _VECTORIZED,
-    "map_with_index": "enumerate().map(fn)",
-    "random_map": "map(fn, rng=True)",
-    "remove_columns": "select(columns)",
-    "rename": _RENAMED,
-    "rename_column": _RENAMED,
-    "rename_columns": _RENAMED,
-    "select_columns": "select(columns)",
-    "set_format": _TO_TORCH,
-    "values": "batch(n) and a for loop: batches are NumPy's",
-    "std": _REDUCE,
-    "sum": _REDUCE,
-    "starmap": "map(fn): the components of a tuple are arguments of their own",
-    "with_format": _TO_TORCH,
-    "with_transform": "map(fn)",
-    # order and division
-    "drop_duplicates": "unique()",
-    "limit": "take(n)",
-    "mix": "Dataset.sample_from_datasets(datasets, weights)",
-    "random_shuffle": "global_shuffle(seed=1)",
-    "randomize_block_order": "global_shuffle(seed=1)",
-    "random_split": _SPLIT,
-    "repartition": "write(folder, format, shards=n); workers divide the data by themselves",
-    "sampler": "global_shuffle(seed=1), or shuffle(buffer_size)",
-    "slice": "skip(n).take(m)",
-    "sort": "sort before the files are written: a stream has no order to bring about",
-    "sort_values": "sort before the files are written: a stream has no order to bring about",
-    "split_by_node": "shard_batches(world, rank), or shard(world, rank)",
-    "streaming_split": "shard_batches(world, rank)",
-    "train_test_split": _SPLIT,
-    "union": "concatenate(other)",
-    # keeping
-    "materialize": "cache(), or write(folder, 'parquet')",
-    "persist": "cache()",
-    "push_to_hub": "write(folder, 'parquet'), and upload the folder",
-    "save_to_disk": "save(folder)",
-    "to_csv": "write(folder, 'csv')",
-    "to_json": "write(folder, 'jsonl')",
-    "to_parquet": "write(folder, 'parquet')",
-    "to_tfrecords": "write(folder, 'tfrecord')",
-    "write_csv": "write(folder, 'csv')",
-    "write_json": "write(folder, 'jsonl')",
-    "write_parquet": "write(folder, 'parquet')",
-    "state_dict": "iter(dataset).state()",
-    "load_state_dict": "restore(state)",
-    # which record was it
-    "locate": _OF_A_JOB,
-    "replay": _REPLAYED,
-    "when": _OF_A_JOB,
-    "get_state": "iter(dataset).state()",
-    "set_state": "restore(state)",
-    "num_workers": "map(fn, num_parallel_calls=8), or on_workers('processes:4')",
-    "seek": "skip(n)",
-    # making one
-    "Dataset": "data.Dataset",
-    "DataLoader": _TO_TORCH,
-    "IterableDataset": "Dataset.from_generator(fn, output_signature=spec)",
-    "MapDataset": "Dataset.from_source(sequence)",
-    "StreamingDataset": _FILES,
-    **dict.fromkeys(("from_delta", "read_delta", "read_deltalake", "scan_delta"), "interop.tables.from_delta(uri)"),
-    **dict.fromkeys(("from_iceberg", "read_iceberg", "scan_iceberg"), "interop.tables.from_iceberg(table)"),
-    **dict.fromkeys(("from_lance", "read_lance"), "interop.tables.from_lance(uri)"),
-    "from_csv": _CSV,
-    "from_dict": "Dataset.from_tensor_slices(columns)",
-    "from_huggingface": "interop.huggingface.from_hf(dataset)",
-    "from_items": "Dataset.from_tensor_slices(items)",
-    "from_json": _JSON,
-    "from_list": "Dataset.from_tensor_slices(items), or Dataset.from_source(rows)",
-    "from_numpy": "Dataset.from_tensor_slices(arrays)",
-    "from_pandas": _FRAME,
-    "from_parquet": _PARQUET,
-    "from_polars": _FRAME,
-    "from_text": "data.TextLineDataset(files)",
-    "from_torch": "Dataset.from_source(dataset)",
-    "from_webdataset": "data.WebDataset(files)",
-    "load_dataset": "data.FileDataset(pattern), or interop.huggingface.from_hf(dataset)",
-    "load_from_disk": "Dataset.load(folder)",
-    "read_csv": _CSV,
-    "read_images": "data.ImageFolderDataset(folder)",
-    "read_json": _JSON,
-    "read_parquet": _PARQUET,
-    "read_text": "data.TextLineDataset(files)",
-    "read_tfrecords": "data.TFRecordDataset(files)",
-    "read_webdataset": "data.WebDataset(files)",
-    "source": "Dataset.from_source(sequence)",
-}
+_ELSEWHERE = _each(
+    {
+        # looking at it
+        "collect": "to_list()",
+        "column_names columns dtypes features info schema": "element_spec",
+        "count num_rows": "cardinality(), or len(dataset)",
+        "describe": "reduce(initial, fn), or the command distinput stats",
+        "head show": "take(5).to_list()",
+        "iloc": "dataset[i], or skip(n).take(m)",
+        "loc": "filter(predicate), and select(columns)",
+        "shape": "cardinality() and element_spec",
+        "sample": "global_shuffle(seed=1).take(n)",
+        "tail": "skip(n).to_list()",
+        "to_numpy values": "batch(n) and a for loop: batches are NumPy's",
+        # loops
+        "iter_batches": "batch(n), and a for loop",
+        "iter_rows iterrows itertuples to_iter_dataset": "a for loop: a dataset is iterated as it is",
+        "iter_torch_batches to_torch set_format with_format DataLoader": "interop.torch.Loader(dataset)",
+        "to_tf to_tf_dataset": "as_numpy_iterator()",
+        # one element to another
+        "add_column": "map(lambda row: {**row, 'new': ...})",
+        "apply_async": "map(fn, num_parallel_calls=8)",
+        "agg aggregate max mean min std sum": "reduce(initial, fn)",
+        "cast": "map(lambda row: row.astype(dtype))",
+        "collate_fn": "batch(n), or padded_batch(n); then map(fn)",
+        "drop": "select(columns), skip(n), or filter(predicate)",
+        "drop_columns remove_columns select_columns": "select(columns)",
+        "dropna": "filter(predicate), or nulls= of the files",
+        "explode": "flat_map(fn), or unbatch()",
+        "fillna": "nulls= of the files",
+        "groupby": "group_by_window(...)",
+        "flatten": "map(fn), whose function gives a flat dict",
+        "map_batches map_partitions": "batch(n).map(fn), or map(fn, vectorize=True)",
+        "map_with_index": "enumerate().map(fn)",
+        "random_map": "map(fn, rng=True)",
+        "rename rename_column rename_columns": "map(lambda row: {'new': row['old']})",
+        "starmap": "map(fn): the components of a tuple are arguments of their own",
+        "with_transform": "map(fn)",
+        # order and division
+        "drop_duplicates": "unique()",
+        "limit": "take(n)",
+        "mix": "Dataset.sample_from_datasets(datasets, weights)",
+        "random_shuffle randomize_block_order": "global_shuffle(seed=1)",
+        "random_split train_test_split": "split(0.8, seed=1), which returns the parts",
+        "repartition": "write(folder, format, shards=n); workers divide the data by themselves",
+        "sampler": "global_shuffle(seed=1), or shuffle(buffer_size)",
+        "slice": "skip(n).take(m)",
+        "sort sort_values": "sort before the files are written: a stream has no order to bring about",
+        "split_by_node": "shard_batches(world, rank), or shard(world, rank)",
+        "streaming_split": "shard_batches(world, rank)",
+        "union": "concatenate(other)",
+        # keeping
+        "materialize": "cache(), or write(folder, 'parquet')",
+        "persist": "cache()",
+        "push_to_hub": "write(folder, 'parquet'), and upload the folder",
+        "save_to_disk": "save(folder)",
+        "to_csv write_csv": "write(folder, 'csv')",
+        "to_json write_json": "write(folder, 'jsonl')",
+        "to_parquet write_parquet": "write(folder, 'parquet')",
+        "to_tfrecords": "write(folder, 'tfrecord')",
+        "state_dict get_state": "iter(dataset).state()",
+        "load_state_dict set_state": "restore(state)",
+        # which record was it
+        "locate when": "a method of what strategy.experimental_distribute_dataset returns; or the command distinput locate",
+        "replay": "a method of what strategy.experimental_distribute_dataset returns; or the command distinput replay",
+        "num_workers": "map(fn, num_parallel_calls=8), or on_workers('processes:4')",
+        "seek": "skip(n)",
+        # making one
+        "Dataset": "data.Dataset",
+        "IterableDataset": "Dataset.from_generator(fn, output_signature=spec)",
+        "MapDataset source": "Dataset.from_source(sequence)",
+        "StreamingDataset": "data.FileDataset(pattern)",
+        "from_delta read_delta read_deltalake scan_delta": "interop.tables.from_delta(uri)",
+        "from_iceberg read_iceberg scan_iceberg": "interop.tables.from_iceberg(table)",
+        "from_lance read_lance": "interop.tables.from_lance(uri)",
+        "from_csv read_csv": "data.CsvDataset(files)",
+        "from_dict": "Dataset.from_tensor_slices(columns)",
+        "from_huggingface": "interop.huggingface.from_hf(dataset)",
+        "from_items": "Dataset.from_tensor_slices(items)",
+        "from_json read_json": "data.JsonLinesDataset(files)",
+        "from_list": "Dataset.from_tensor_slices(items), or Dataset.from_source(rows)",
+        "from_numpy": "Dataset.from_tensor_slices(arrays)",
+        "from_pandas from_polars": "Dataset.from_arrow(frame)",
+        "from_parquet read_parquet": "data.ParquetDataset(files)",
+        "from_text read_text": "data.TextLineDataset(files)",
+        "from_torch": "Dataset.from_source(dataset)",
+        "from_webdataset read_webdataset": "data.WebDataset(files)",
+        "load_dataset": "data.FileDataset(pattern), or interop.huggingface.from_hf(dataset)",
+        "load_from_disk": "Dataset.load(folder)",
+        "read_images": "data.ImageFolderDataset(folder)",
+        "read_tfrecords": "data.TFRecordDataset(files)",
+    }
+)
 
 
 def elsewhere(name: str) -> str | None:

@@ -28,14 +28,8 @@ _PROTO = "a spec is a Python object: pickle it, or print it", GRAPHS
 
 MEMBERS: dict[str, dict[str, Cure]] = {
     "TypeSpec": {
-        "cast": _TRACED,
-        "experimental_as_proto": _PROTO,
-        "experimental_from_proto": _PROTO,
-        "experimental_type_proto": _PROTO,
-        "flatten": _TRACED,
-        "from_tensors": _TRACED,
-        "placeholder_value": _TRACED,
-        "to_tensors": _TRACED,
+        **dict.fromkeys(("cast", "flatten", "from_tensors", "placeholder_value", "to_tensors"), _TRACED),
+        **dict.fromkeys(("experimental_as_proto", "experimental_from_proto", "experimental_type_proto"), _PROTO),
     },
 }
 """By the name of the class; classes derived from it have the same. Those of `distribute` are in `names/absent.py`."""
@@ -183,50 +177,37 @@ def number_text(value: float) -> str:
 
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "batch_size": ("bucket_batch_sizes",),
-    "bufsize": ("buffer_size",),
+    "bufsize prefetch_factor": ("buffer_size",),
     "columns": ("members",),
-    "concurrency": ("num_parallel_calls",),
+    "concurrency max_workers num_proc num_threads workers": ("num_parallel_calls",),
     "dataset": ("datasets",),
-    "delimiter": ("field_delim",),
-    "drop_last": ("drop_remainder",),
-    "drop_last_batch": ("drop_remainder",),
-    "ds": ("dataset",),
-    "dtype": ("schema",),
-    "dtypes": ("schema",),
+    "delimiter sep": ("field_delim",),
+    "drop_last drop_last_batch": ("drop_remainder",),
+    "ds other": ("dataset",),
+    "dtype dtypes types": ("schema",),
     "element_spec": ("output_signature",),
-    "epochs": ("count",),
-    "f": ("map_func", "predicate", "scan_func", "reduce_func"),
+    "epochs num_epochs times": ("count",),
+    "f fn func function": ("map_func", "predicate", "scan_func", "reduce_func"),
     "filter_fn": ("predicate",),
-    "fn": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "func": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "function": ("map_func", "predicate", "scan_func", "reduce_func"),
     "map_fn": ("map_func",),
-    "max_workers": ("num_parallel_calls",),
     "n": ("count", "buffer_size", "batch_size", "size"),
     "na_values": ("null_values",),
-    "num_epochs": ("count",),
-    "num_proc": ("num_parallel_calls",),
-    "num_replicas": ("num_shards",),
-    "num_threads": ("num_parallel_calls",),
+    "num_replicas world_size": ("num_shards",),
     "num_workers": ("num_shards", "num_parallel_calls"),
     "ordered": ("deterministic",),
-    "other": ("dataset",),
     "pad_value": ("padding_values",),
     "path": ("filename",),
-    "prefetch_factor": ("buffer_size",),
     "random_state": ("seed",),
     "rank": ("index",),
     "reshuffle": ("reshuffle_each_iteration",),
-    "sep": ("field_delim",),
     "size": ("batch_size", "buffer_size", "count"),
     "step": ("shift", "stride"),
-    "times": ("count",),
-    "types": ("schema",),
     "usecols": ("columns",),
-    "workers": ("num_parallel_calls",),
-    "world_size": ("num_shards",),
 }
-"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first."""
+"""Arguments of PyTorch, Hugging Face datasets, Grain and the like, and their likely counterparts here, best first.
+
+Names with the same ones stand together, with spaces between them.
+"""
 
 _STEPS = {
     "batch_size": "here it is .batch(n) behind it",
@@ -258,7 +239,8 @@ def likely(name: str, known: Collection[str]) -> str:
     >>> likely("num_proc", ["num_parallel_calls"]), likely("filters", ["filenames"])
     ('did you mean num_parallel_calls?', 'here it is .filter(expression) behind it')
     """
-    ours = [each for each in _ARGUMENTS.get(name, ()) if each in known]
+    there = next((there for names, there in _ARGUMENTS.items() if name in names.split()), ())
+    ours = [each for each in there if each in known]
     if ours:
         return f"did you mean {ours[0]}?"
     step = _STEPS.get(name)

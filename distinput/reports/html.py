@@ -12,7 +12,7 @@ from distinput.data.stats import SHORT, Stats
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.text import spec_text_of
 from distinput.reports.graph import graph_of
-from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, tag
+from distinput.reports.markup import MONOSPACE, SANS, Markup, colours, quiet, tag, wide
 from distinput.reports.plots import PLOT_STYLE, WIDTH, bars
 from distinput.reports.sections import (
     COLUMNS,
@@ -102,14 +102,14 @@ def page(recording: Recording, num_workers: int = 4) -> str:
     body: list[Markup] = [
         tag("h1", "Report of a pass"),
         tag("p", tag("code", repr(recording.given))),
-        tag("p", _circumstances(), class_="di-quiet"),
+        quiet(_circumstances()),
         _tiles(recording, stats),
         tag("p", stats.bottleneck, class_="di-verdict"),
-        *([tag("p", _SHORT_PASS, class_="di-quiet")] if recording.seconds < SHORT else []),
+        *([quiet(_SHORT_PASS)] if recording.seconds < SHORT else []),
         tag("h2", "Steps"),
-        tag("p", _STEPS, class_="di-quiet"),
-        tag("div", Markup(svg_of(graph, figures_of(stats), alone=False)), class_="di-wide"),
-        tag("div", _table(stats), class_="di-wide"),
+        quiet(_STEPS),
+        wide(Markup(svg_of(graph, figures_of(stats), alone=False))),
+        wide(_table(stats)),
         *timeline_section(trace, stats, graph.steps[-1].key, begin, end),
         *buffers_section(trace, stats, begin, end),
         *memory_section(trace, begin, end),
@@ -158,7 +158,7 @@ def _replicas(recording: Recording) -> list[Markup]:
         return []
     rows = [(f"replica {replica}", float(n), f"{n:,} rows") for replica, n in enumerate(recording.rows)]
     made = [tag("h2", "Replicas"), tag("p", balance(recording.rows, "rows", "replica"))]
-    return [*made, tag("div", bars(rows, "rows of each replica"), class_="di-wide")]
+    return [*made, wide(bars(rows, "rows of each replica"))]
 
 
 def _table(stats: Stats) -> Markup:

@@ -13,32 +13,20 @@ from html import escape
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
 
-_LIGHT = {
-    "page": "#ffffff",
-    "soft": "#f6f8fa",
-    "box": "#ffffff",
-    "line": "#c4ccd5",
-    "ink": "#1f2328",
-    "dim": "#57606a",
-    "blue": "#0b6bcb",
-    "orange": "#b8500a",
-    "green": "#12744a",
-    "violet": "#7a3fb0",
-    "grey": "#b6bec8",
+_COLOURS = {
+    "page": ("#ffffff", "#0e131a"),
+    "soft": ("#f6f8fa", "#161c25"),
+    "box": ("#ffffff", "#1a212b"),
+    "line": ("#c4ccd5", "#465160"),
+    "ink": ("#1f2328", "#e8edf2"),
+    "dim": ("#57606a", "#a3afbb"),
+    "blue": ("#0b6bcb", "#59a5f5"),
+    "orange": ("#b8500a", "#f29a4e"),
+    "green": ("#12744a", "#4cc38a"),
+    "violet": ("#7a3fb0", "#bd93f0"),
+    "grey": ("#b6bec8", "#566270"),
 }
-_DARK = {
-    "page": "#0e131a",
-    "soft": "#161c25",
-    "box": "#1a212b",
-    "line": "#465160",
-    "ink": "#e8edf2",
-    "dim": "#a3afbb",
-    "blue": "#59a5f5",
-    "orange": "#f29a4e",
-    "green": "#4cc38a",
-    "violet": "#bd93f0",
-    "grey": "#566270",
-}
+"""Light and dark, by the name of the variable."""
 
 _NOTEBOOKS = (
     "html[theme=dark]",
@@ -55,17 +43,13 @@ def colours(root: str) -> str:
     Args:
       root: a selector, such as `.di`.
     """
-    dark = _variables(_DARK)
+    light, dark = (" ".join(f"--di-{name}: {each[dark]};" for name, each in _COLOURS.items()) for dark in (0, 1))
     elsewhere = ", ".join(f"{where} {root}" for where in _NOTEBOOKS)
     return (
-        f"{root} {{ {_variables(_LIGHT)} color-scheme: light dark; }}\n"
+        f"{root} {{ {light} color-scheme: light dark; }}\n"
         f"@media (prefers-color-scheme: dark) {{ {root} {{ {dark} }} }}\n"
         f"{elsewhere} {{ {dark} }}\n"
     )
-
-
-def _variables(values: dict[str, str]) -> str:
-    return " ".join(f"--di-{name}: {value};" for name, value in values.items())
 
 
 # ----------------------------------------------------------------------------
@@ -119,6 +103,16 @@ def tag(name: str, /, *inside: object, **attributes: object) -> Markup:
     if name in _VOID and not inside:
         return Markup(f"<{name}{written}/>")
     return Markup(f"<{name}{written}>{Markup.join(inside)}</{name}>")
+
+
+def quiet(text: str) -> Markup:
+    """A paragraph that few need."""
+    return tag("p", text, class_="di-quiet")
+
+
+def wide(inside: Markup) -> Markup:
+    """What is scrolled where a page is narrow."""
+    return tag("div", inside, class_="di-wide")
 
 
 def _short(value: object) -> object:

@@ -8,7 +8,7 @@ from distinput.data.recording import Trace
 from distinput.data.stats import Stats
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.node import Node
-from distinput.reports.markup import Markup, tag
+from distinput.reports.markup import Markup, quiet, tag, wide
 from distinput.reports.plots import bars, distribution, over_time
 from distinput.reports.shuffle_quality import ShuffleQuality, shuffle_quality
 from distinput.reports.svg import Figures
@@ -31,17 +31,15 @@ def timeline_section(trace: Trace, stats: Stats, last: str, begin: float, end: f
         legend.append(("di-waits", "waits for another thread"))
     parts = [
         tag("h2", "Threads"),
-        tag(
-            "p",
+        quiet(
             "A row for each thread. A moment has the colour of the step that had most of it; the consumer is the loop that "
-            "takes the elements.",
-            class_="di-quiet",
+            "takes the elements."
         ),
         tag("p", *[tag("span", tag("i", class_=colour), name) for colour, name in legend], class_="di-legend"),
-        tag("div", timeline(threads, trace.threads, keys, begin, end), class_="di-wide"),
+        wide(timeline(threads, trace.threads, keys, begin, end)),
     ]
     if trace.dropped:
-        parts.append(tag("p", f"The pass was long: {trace.dropped:,} later events are not shown.", class_="di-quiet"))
+        parts.append(quiet(f"The pass was long: {trace.dropped:,} later events are not shown."))
     return parts
 
 
@@ -59,7 +57,7 @@ def buffers_section(trace: Trace, stats: Stats, begin: float, end: float) -> lis
         points = [(sample.time - begin, float(sample.value)) for sample in trace.samples if sample.what == name]
         empty = sum(1 for _, value in points if value == 0) / len(points)
         title = f"elements in the buffer of {name} ({empty:.0%} of the times it was found empty)"
-        made.append(tag("div", over_time(points, end - begin, number_text, title), class_="di-wide"))
+        made.append(wide(over_time(points, end - begin, number_text, title)))
     return made
 
 
@@ -76,7 +74,7 @@ def memory_section(trace: Trace, begin: float, end: float) -> list[Markup]:
             f"The process had {bytes_text(first)} in memory when the pass began, at most {bytes_text(most)} while it ran, and "
             f"{bytes_text(last)} at its end.",
         ),
-        tag("div", over_time(points, end - begin, bytes_text, "memory of the process"), class_="di-wide"),
+        wide(over_time(points, end - begin, bytes_text, "memory of the process")),
     ]
 
 
@@ -96,7 +94,7 @@ def shards_section(node: Node, num_workers: int) -> list[Markup]:
     try:
         return [*made, *plan_parts(shard_plan(node, num_workers))]
     except Exception as error:  # noqa: BLE001 - a report says why it has no plan, and goes on
-        return [*made, tag("p", f"There is no plan for {num_workers} workers: {error}", class_="di-quiet")]
+        return [*made, quiet(f"There is no plan for {num_workers} workers: {error}")]
 
 
 def plan_parts(plan: ShardPlan) -> list[Markup]:
@@ -106,22 +104,18 @@ def plan_parts(plan: ShardPlan) -> list[Markup]:
     rows = [(w.worker, w.rows) for w in workers if w.rows is not None and w.rows >= 0]
     if len(rows) == len(workers):
         parts.append(tag("p", balance([n for _, n in rows], "rows")))
-        parts.append(_bars([(f"worker {w}", float(n), f"{n:,} rows") for w, n in rows], "rows of each worker"))
+        parts.append(wide(bars([(f"worker {w}", float(n), f"{n:,} rows") for w, n in rows], "rows of each worker")))
     else:
-        parts.append(tag("p", "How many rows each worker has is known only when it has read them.", class_="di-quiet"))
+        parts.append(quiet("How many rows each worker has is known only when it has read them."))
     sizes = [(w.worker, w.nbytes) for w in workers if w.nbytes is not None]
     if any(n for _, n in sizes):
         parts.append(tag("p", balance([n for _, n in sizes], "bytes")))
         parts.append(
-            _bars([(f"worker {w}", float(n), bytes_text(n)) for w, n in sizes], "bytes that each worker reads")
+            wide(bars([(f"worker {w}", float(n), bytes_text(n)) for w, n in sizes], "bytes that each worker reads"))
         )
     if len(plan.workers) > len(workers):
-        parts.append(tag("p", f"{len(plan.workers) - len(workers)} more workers are not shown.", class_="di-quiet"))
+        parts.append(quiet(f"{len(plan.workers) - len(workers)} more workers are not shown."))
     return parts
-
-
-def _bars(rows: list[tuple[str, float, str]], title: str) -> Markup:
-    return tag("div", bars(rows, title), class_="di-wide")
 
 
 def balance(numbers: Sequence[int], what: str, who: str = "worker") -> str:
@@ -140,7 +134,7 @@ def shuffle_section(node: Node, epoch: int) -> list[Markup]:
         return []
     made = [
         tag("h2", "Shuffle"),
-        tag("p", "Columns: how far rows are from where they were. Dashed: after a perfect shuffle.", class_="di-quiet"),
+        quiet("Columns: how far rows are from where they were. Dashed: after a perfect shuffle."),
     ]
     for quality in found:
         made += _quality(quality)
@@ -162,7 +156,7 @@ def _quality(quality: ShuffleQuality) -> list[Markup]:
             f" Correlation with the order before: {quality.correlation:.2f}.",
             note,
         ),
-        tag("div", picture, class_="di-wide"),
+        wide(picture),
     ]
 
 

@@ -103,26 +103,20 @@ def _filled(found: list[Stretch], begin: float, end: float) -> list[Stretch]:
 _MOMENTS = 450
 _ROW, _BAR, _LABEL, _MOST_ROWS = 36, 18, 14, 24
 
-TIMELINE_STYLE = (
-    ".di-0 { fill: var(--di-blue); background: var(--di-blue); }\n"
-    ".di-1 { fill: var(--di-orange); background: var(--di-orange); }\n"
-    ".di-2 { fill: var(--di-violet); background: var(--di-violet); }\n"
-    ".di-3 { fill: #c9a227; background: #c9a227; }\n"
-    ".di-4 { fill: #2ba3b5; background: #2ba3b5; }\n"
-    ".di-5 { fill: #d16d9e; background: #d16d9e; }\n"
-    ".di-6 { fill: #8a6f4d; background: #8a6f4d; }\n"
-    ".di-7 { fill: #7d9440; background: #7d9440; }\n"
-    ".di-8 { fill: #b8524f; background: #b8524f; }\n"
-    ".di-9 { fill: #5f6fd0; background: #5f6fd0; }\n"
-    ".di-consumer { fill: var(--di-green); background: var(--di-green); }\n"
-    ".di-waits { fill: var(--di-grey); background: var(--di-grey); }\n"
+_COLOURS = (
+    *("var(--di-blue)", "var(--di-orange)", "var(--di-violet)", "#c9a227", "#2ba3b5"),
+    *("#d16d9e", "#8a6f4d", "#7d9440", "#b8524f", "#5f6fd0"),
 )
-_COLOURS = 10
+"""Of steps."""
+TIMELINE_STYLE = "".join(
+    f".di-{name} {{ fill: {colour}; background: {colour}; }}\n"
+    for name, colour in (*enumerate(_COLOURS), ("consumer", "var(--di-green)"), ("waits", "var(--di-grey)"))
+)
 
 
 def colour_class(step: str, steps: Sequence[str]) -> str:
     """The class with the colour of a step."""
-    return "di-consumer" if step == CONSUMER else f"di-{(steps.index(step) if step in steps else 0) % _COLOURS}"
+    return "di-consumer" if step == CONSUMER else f"di-{(steps.index(step) if step in steps else 0) % len(_COLOURS)}"
 
 
 def timeline(

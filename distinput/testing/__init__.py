@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from distinput.testing.devices import check_devices as check_devices
     from distinput.testing.format import check_format as check_format
     from distinput.testing.judge.interrupted import check_interrupted as check_interrupted
-    from distinput.testing.laws import check_blocks as check_blocks
-    from distinput.testing.laws import check_distributed as check_distributed
-    from distinput.testing.laws import check_facts as check_facts
-    from distinput.testing.laws import check_nothing_left as check_nothing_left
-    from distinput.testing.laws import check_policy as check_policy
-    from distinput.testing.laws import check_positions as check_positions
-    from distinput.testing.laws import check_restart as check_restart
-    from distinput.testing.laws import check_rewrites as check_rewrites
-    from distinput.testing.laws import check_same_as as check_same_as
-    from distinput.testing.laws import check_shards as check_shards
-    from distinput.testing.laws import check_spec as check_spec
-    from distinput.testing.laws import check_workers as check_workers
+    from distinput.testing.laws.elements import check_blocks as check_blocks
+    from distinput.testing.laws.elements import check_facts as check_facts
+    from distinput.testing.laws.elements import check_rewrites as check_rewrites
+    from distinput.testing.laws.elements import check_same_as as check_same_as
+    from distinput.testing.laws.elements import check_spec as check_spec
+    from distinput.testing.laws.restarts import check_nothing_left as check_nothing_left
+    from distinput.testing.laws.restarts import check_positions as check_positions
+    from distinput.testing.laws.restarts import check_restart as check_restart
+    from distinput.testing.laws.shares import check_distributed as check_distributed
+    from distinput.testing.laws.shares import check_policy as check_policy
+    from distinput.testing.laws.shares import check_shards as check_shards
+    from distinput.testing.laws.shares import check_workers as check_workers
     from distinput.testing.seats import check_seats as check_seats
     from distinput.testing.seats import local_parameter_server_cluster as local_parameter_server_cluster
     from distinput.testing.strategy import check_strategy as check_strategy

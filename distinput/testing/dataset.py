@@ -10,21 +10,9 @@ from distinput.distribute.core.mirrored import MirroredStrategy
 from distinput.names.lazy import dataclass
 from distinput.plan.node import INFINITE
 from distinput.testing.elements import hold
-from distinput.testing.laws import (
-    check_blocks,
-    check_distributed,
-    check_facts,
-    check_nothing_left,
-    check_policy,
-    check_positions,
-    check_processes,
-    check_restart,
-    check_rewrites,
-    check_same_as,
-    check_shards,
-    check_spec,
-    check_workers,
-)
+from distinput.testing.laws.elements import check_blocks, check_facts, check_rewrites, check_same_as, check_spec
+from distinput.testing.laws.restarts import check_nothing_left, check_positions, check_processes, check_restart
+from distinput.testing.laws.shares import check_distributed, check_policy, check_shards, check_workers
 from distinput.values.spec import TensorSpec
 
 

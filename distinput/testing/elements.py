@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from distinput.names.words import shown
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 
@@ -130,15 +131,10 @@ def difference(given: Sequence[Any], expected: Sequence[Any]) -> str | None:
     """Where two sequences of exact elements differ, None when they do not."""
     for index, (a, b) in enumerate(zip(given, expected, strict=False)):
         if a != b:
-            return f"element {index} is {_short(a)}, expected {_short(b)}"
+            return f"element {index} is {shown(a, 300)}, expected {shown(b, 300)}"
     if len(given) != len(expected):
         return f"there are {len(given)} elements, expected {len(expected)}"
     return None
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 300 else text[:300] + "..."
 
 
 def rows_of(batch: Any) -> list[Any]:

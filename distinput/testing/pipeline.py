@@ -37,22 +37,21 @@ class Ingredient:
       name: the word for it in recipes.
       covers: classes of nodes that it makes.
       build: (dataset so far, arguments) -> dataset. A source is given None.
-      model: (pipeline so far, arguments) -> the elements as a list. A source is given None.
-      draw: (draw, pipeline so far) -> arguments, JSON values.
+      model: (pipeline so far, arguments) -> the elements as a list; by default they are as they were. A source is given None.
+      draw: (draw, pipeline so far) -> arguments, JSON values; by default there are none.
       fits: whether the op can follow the pipeline so far.
-      observed: the order is random; `model` is given the elements that a pass gave as its third argument, and checks them.
-      settled: for an observed ingredient: whether every pass gives the same order with these arguments.
+      settled: for an ingredient whose order is random: whether every pass gives the same order with these arguments. Its
+        `model` is given the elements that a pass gave as its third argument, and checks them.
       weight: how much more often it is taken than others, where it fits.
     """
 
     name: str
     covers: tuple[type[Node], ...]
     build: Callable[[Any, dict[str, Any]], Dataset]
-    model: Callable[..., list[Any]]
-    draw: Callable[[DrawFrom, Any], dict[str, Any]]
+    model: Callable[..., list[Any]] = lambda p, _: p.elements
+    draw: Callable[[DrawFrom, Any], dict[str, Any]] = lambda *_: {}
     fits: Callable[["Pipeline"], bool] = lambda _: True
-    observed: bool = False
-    settled: Callable[[dict[str, Any]], bool] = lambda _: True
+    settled: Callable[[dict[str, Any]], bool] | None = None
     weight: int = 1
 
     def __repr__(self) -> str:
@@ -172,7 +171,7 @@ def _extended(before: Pipeline | None, recipe: tuple[PipelineStep, ...], table: 
     """The pipeline of a recipe, whose last step comes after another pipeline or is a source."""
     name, arguments = recipe[-1]
     ingredient, exact = table[name], before is None or before.exact
-    if not ingredient.observed:
+    if ingredient.settled is None:
         return Pipeline(recipe, ingredient.model(before, arguments), exact, table)
     elements = ingredient.model(before, arguments, list(_seeded(assembled(recipe, table), 0)))
     return Pipeline(recipe, elements, exact and ingredient.settled(arguments), table)
@@ -402,13 +401,9 @@ def drawing(**arguments: st.SearchStrategy[Any]) -> Callable[[DrawFrom, Any], Op
     return lambda draw, _: {name: draw(strategy) for name, strategy in arguments.items()}
 
 
-nothing = drawing()
-"""No argument."""
-
-
-def unchanged(p: Pipeline, _: OpArguments) -> list[Any]:
-    """The elements as they are."""
-    return p.elements
+def each(function: Callable[..., Any], then: Callable[[Any], Any] = lambda made: made) -> Callable[..., list[Any]]:
+    """A model: what a function makes of each element, and a further one of that."""
+    return lambda p, _: [then(applied(function, element)) for element in p.elements]
 
 
 def tensors(p: Pipeline) -> bool:

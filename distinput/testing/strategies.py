@@ -26,24 +26,6 @@ from distinput.testing.pipelines import OPS, SOURCES, pipelines
 from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec
 
-__all__ = [
-    "DTYPES",
-    "Interruption",
-    "batch_sizes",
-    "datasets",
-    "elements",
-    "file_faults",
-    "interruptions",
-    "jobs",
-    "partial_batches",
-    "pipelines",
-    "shapes",
-    "specs",
-    "uneven_ends",
-    "values",
-]
-
-
 # ----------------------------------------------------------------------------
 # Datasets: random pipelines, of which only the dataset is wanted.
 # ----------------------------------------------------------------------------

@@ -98,11 +98,7 @@ def make_batched_features_dataset(
         at_least("make_batched_features_dataset", "reader_num_threads", threads, 1)
     files = Dataset.list_files(file_pattern, shuffle, shuffle_seed)
     records = _read(files, reader, tuple(reader_args or ()), threads)
-    if sloppy_ordering:
-        options = Options()
-        options.deterministic = False
-        records = records.with_options(options)
-    records = _shuffled_and_repeated(records, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
+    records = _shuffled_and_repeated(records, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed, sloppy_ordering)
     batches = records.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
     parsed: Dataset[Any] = batches.parse_example(features, parser_num_threads)
     if label_key is not None:
@@ -184,8 +180,17 @@ def _read(
 
 
 def _shuffled_and_repeated(
-    records: Dataset[Any], num_epochs: int | None, shuffle: bool, buffer_size: int, seed: int | None
+    records: Dataset[Any],
+    num_epochs: int | None,
+    shuffle: bool,
+    buffer_size: int,
+    seed: int | None,
+    sloppy: bool = False,
 ) -> Dataset[Any]:
+    if sloppy:
+        options = Options()
+        options.deterministic = False
+        records = records.with_options(options)
     if shuffle:
         records = records.shuffle(buffer_size, seed)
     return records if num_epochs == 1 else records.repeat(num_epochs)
@@ -304,11 +309,7 @@ def make_csv_dataset(
     if shuffle:
         paths = paths.shuffle(len(files), shuffle_seed)
     rows = read(paths, None if num_parallel_reads in (None, 1) else num_parallel_reads)
-    if sloppy:
-        options = Options()
-        options.deterministic = False
-        rows = rows.with_options(options)
-    rows = _shuffled_and_repeated(rows, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed)
+    rows = _shuffled_and_repeated(rows, num_epochs, shuffle, shuffle_buffer_size, shuffle_seed, sloppy)
     batches: Dataset[Any] = rows.batch(batch_size, drop_remainder=num_epochs is None)
     naming = partial(_named, tuple(kept), label_name)
     made = batches.map(naming, output_signature=naming(*batches.element_spec))

@@ -13,7 +13,8 @@ import numpy as np
 from distinput.columns.column import Strings
 from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.folder import MANIFEST, check_inside, join_path, open_inside, plain_name
+from distinput.files.folder import MANIFEST as MANIFEST
+from distinput.files.folder import check_inside, join_path, open_inside, plain_name
 from distinput.files.manifest import FileTable
 from distinput.files.paths import as_path
 from distinput.files.sink import Sink
@@ -25,18 +26,6 @@ from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 from distinput.writers import WRITERS
-
-__all__ = [
-    "MANIFEST",
-    "OPTIONS_GIVEN",
-    "Journal",
-    "WrittenFile",
-    "WrittenFiles",
-    "read_written",
-    "verify_files",
-    "with_beside",
-]
-
 
 # ----------------------------------------------------------------------------
 # The manifest of a folder of written files: what makes them a dataset, since without it there is none.

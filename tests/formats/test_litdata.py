@@ -218,7 +218,7 @@ def _set(*path: Any) -> Callable[[dict[str, Any]], None]:
         (_set("chunks", 0, "filename", "chunk-9-9.bin"), NotFoundError, "chunk-9-9.bin, which is not in the folder"),
         (_set("chunks", 0, "chunk_size", 1 << 40), DataLossError, "items, and a chunk has no fewer than 0"),
         (_set("chunks", 0, "chunk_size", -1), DataLossError, "-1 items"),
-        (_set("chunks", 0, "chunk_size", (1 << 32) - 1), DataLossError, "their offsets take more than"),
+        (_set("chunks", 0, "chunk_size", (1 << 32) - 1), DataLossError, "their offsets alone take"),
         (_set("chunks", 0, "chunk_size", 39), DataLossError, r"begins with \[40\] items"),
         (_set("chunks", 0, "chunk_bytes", 10), DataLossError, "but .* says 10; it was cut short"),
         (_set("chunks", 0, "dim", "x"), DataLossError, "tokens, and a chunk has"),

@@ -15,8 +15,10 @@ import pytest
 
 import distinput as di
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
+from distinput.formats import mds
 from distinput.formats.mds import Mds
 from distinput.testing import check_format
+from distinput.values.spec_json import json_value
 from tests.formats.reading import records
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -251,3 +253,10 @@ def test_missing_files(tmp_path: Path) -> None:
     (tmp_path / "index.json").unlink()
     with pytest.raises(NotFoundError, match=r"index\.json"):
         records(Mds(), paths[0])
+
+
+def test_an_index_is_read_once_for_all_of_its_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, reads = write(tmp_path / "mds", TOKENS, ROWS), []
+    monkeypatch.setattr(mds, "json_value", lambda content: reads.append(content) or json_value(content))
+    assert len(di.data.MdsDataset(folder).to_list()) == 60
+    assert len(reads) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.testing.laws import check_restart, check_rewrites
+from distinput.testing import check_restart, check_rewrites
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range

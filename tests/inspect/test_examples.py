@@ -2,6 +2,7 @@
 """Features of the messages of files: found as if each were decoded, and the record that does not fit is named."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +11,22 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import DataLossError
 from distinput.inspect import statistics
-from distinput.inspect.examples import features_in, features_of
+from distinput.inspect.examples import FeatureFound, features_of
 from distinput.inspect.files import open_files
 from tests.depth import cases
+
+
+def features_in(messages: list[dict[str, Any]]) -> dict[str, FeatureFound]:
+    """The features of decoded messages, looked at one by one."""
+    found = {}
+    for key in sorted(set().union(*messages)):
+        values = [message[key] for message in messages if message.get(key) is not None]
+        dtypes = [str(each.dtype) for place, each in enumerate(values) if len(each) or not place]
+        sizes = [len(each) for each in values]
+        dtype = dtypes[0] if len(set(dtypes)) == 1 else "mixed" if dtypes else "none"
+        found[key] = FeatureFound(dtype, len(values), min(sizes, default=0), max(sizes, default=0))
+    return found
+
 
 lists = st.none() | st.lists(st.integers(0, 9), max_size=2) | st.lists(st.floats(0, 1, width=32), max_size=2)
 
@@ -27,7 +41,7 @@ def test_features_are_those_of_decoded_messages(
         for message in given:
             writer.write(di.io.encode_example(message))
     looked = [di.io.decode_example(di.io.encode_example(message)) for message in given[:most]]
-    assert features_of(open_files(path), most) == features_in(looked)
+    assert features_of(open_files(path), most) == (features_in(looked), len(looked))
 
 
 @pytest.mark.parametrize("fast", [True, False])

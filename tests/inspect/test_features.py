@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The features that are found are those that parse_example reads."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.formats.example_encoding import decode_example
-from distinput.inspect.examples import FeatureFound, as_code, declaration, features_in
+from distinput.inspect.examples import FeatureFound, as_code, declaration, features_of
+from distinput.inspect.files import open_files
 
 messages = st.lists(
     st.fixed_dictionaries(
@@ -20,10 +23,21 @@ messages = st.lists(
 )
 
 
+def features_in(folder: Path, serialized: Iterable[bytes]) -> tuple[dict[str, FeatureFound], int]:
+    """What is found in a file of these messages."""
+    path = str(folder / "a.tfrecord")
+    with di.io.TFRecordWriter(path) as writer:
+        for message in serialized:
+            writer.write(message)
+    return features_of(open_files(path))
+
+
 @given(messages)
-def test_every_message_can_be_parsed_with_them(given: list[dict[str, Any]]) -> None:
+def test_every_message_can_be_parsed_with_them(
+    tmp_path_factory: pytest.TempPathFactory, given: list[dict[str, Any]]
+) -> None:
     serialized = [di.io.encode_example(message) for message in given]
-    found, number = features_in(map(decode_example, serialized))
+    found, number = features_in(tmp_path_factory.mktemp("examples"), serialized)
     assert number == len(given)
     if not found:
         return
@@ -33,10 +47,10 @@ def test_every_message_can_be_parsed_with_them(given: list[dict[str, Any]]) -> N
             assert np.asarray(row[key]).reshape(-1).tolist() == message.get(key, [])
 
 
-def test_shapes_and_code() -> None:
+def test_shapes_and_code(tmp_path: Path) -> None:
     one = {"s": np.array([1]), "v": np.array([1.0, 2.0], np.float32), "n": None, "m": np.array([1])}
     two = {"s": np.array([2]), "v": np.array([3.0, 4.0], np.float32), "m": np.array([b"x"], object)}
-    found, number = features_in([one, two])
+    found, number = features_in(tmp_path, map(di.io.encode_example, (one, two)))
     assert {key: feature.shape(number) for key, feature in found.items()} == {"m": (), "n": (None,), "s": (), "v": (2,)}
     assert found["m"].dtype == "mixed"
     assert found["n"] == FeatureFound()

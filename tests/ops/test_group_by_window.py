@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.sharding.own_rows import batch_size_of
+from distinput.testing import check_restart
 from distinput.testing.block_sizes import small_blocks
-from distinput.testing.laws import check_restart
 from tests.ops.iterating import plain, until_error
 
 RANGE = di.data.Dataset.range

@@ -15,8 +15,8 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.kernels.spans import pad_spans
 from distinput.streaming import padding
 from distinput.streaming.padding import Padding
+from distinput.testing import check_restart
 from distinput.testing.block_sizes import small_blocks
-from distinput.testing.laws import check_restart
 from distinput.values.buffers import FEWEST_BYTES
 from tests.ops.iterating import plain, until_error
 

@@ -3,7 +3,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from typing import Any, TypeAlias
@@ -189,14 +189,6 @@ def _a_timeout_must_be_a_time(group: Collectives) -> None:
     group.barrier()
 
 
-GROUPS: tuple[Check, ...] = (
-    _two_groups_in_opposite_order,
-    _one_thread_at_a_time,
-    _a_closed_group_says_so,
-    _a_timeout_must_be_a_time,
-)
-
-
 # ----------------------------------------------------------------------------
 # `agree`: agreements are posted ahead and complete in order.
 # ----------------------------------------------------------------------------
@@ -272,17 +264,6 @@ def _an_agreement_outlives_the_timeout(group: Collectives) -> None:
     group.barrier()
 
 
-AGREEMENTS: tuple[Check, ...] = (
-    _agreements_ahead,
-    _an_agreement_is_not_done_early,
-    _agreements_about_different_things,
-    _agreements_of_different_lengths,
-)
-
-SLOW_AGREEMENTS: tuple[Check, ...] = (_an_agreement_outlives_the_timeout,)
-"""Checks that take longer than the timeout of the group."""
-
-
 # ----------------------------------------------------------------------------
 # `all_reduce`: every dtype, operation and layout, bit for bit.
 # ----------------------------------------------------------------------------
@@ -340,17 +321,6 @@ def _all_reduce_nan_and_infinity(group: Collectives) -> None:
         for op in ("max", "min", "sum"):
             assert np.isnan(group.all_reduce(mine, op)[0])
         assert group.all_reduce(mine, "sum")[1] == np.inf
-
-
-REDUCTIONS: tuple[Check, ...] = (
-    _all_reduce_every_dtype,
-    _all_reduce_large,
-    _all_reduce_deterministic,
-    _all_reduce_in_pieces,
-    _all_reduce_truth_values,
-    _all_reduce_of_nothing_and_of_one,
-    _all_reduce_nan_and_infinity,
-)
 
 
 # ----------------------------------------------------------------------------
@@ -429,18 +399,6 @@ def _a_late_peer_within_the_time(group: Collectives) -> None:
     if group.rank == 0:
         time.sleep(1.0)
     assert group.all_reduce(1).item() == group.size
-
-
-TRANSFERS: tuple[Check, ...] = (
-    _places,
-    _any_layout,
-    _all_gather_every_dtype,
-    _all_gather_scalars,
-    _all_gather_text,
-    _broadcast_from_every_root,
-    _barrier_waits,
-    _a_late_peer_within_the_time,
-)
 
 
 # ----------------------------------------------------------------------------
@@ -527,28 +485,48 @@ def _an_impossible_call_of_one_worker(group: Collectives) -> None:
         assert group.all_reduce(1).item() == group.size
 
 
-REFUSALS: tuple[Check, ...] = (
-    _different_calls_are_refused_everywhere,
-    _calls_with_different_names_are_refused_everywhere,
-    _a_call_from_elsewhere_is_refused,
-    _a_branch_may_have_calls_of_its_own,
-    _an_impossible_call_of_one_worker,
-)
-
-
 # ----------------------------------------------------------------------------
 # What holds for `Collectives` on every engine: the table of all checks, and a function that runs them.
 # ----------------------------------------------------------------------------
 
 
-def _by_name(checks: Iterable[Check]) -> dict[str, Check]:
+def _by_name(*checks: Check) -> dict[str, Check]:
     return {check.__name__.removeprefix("_"): check for check in checks}
 
 
-CHECKS: dict[str, Check] = _by_name([*TRANSFERS, *REDUCTIONS, *REFUSALS, *AGREEMENTS, *GROUPS])
+CHECKS: dict[str, Check] = _by_name(
+    _places,
+    _any_layout,
+    _all_gather_every_dtype,
+    _all_gather_scalars,
+    _all_gather_text,
+    _broadcast_from_every_root,
+    _barrier_waits,
+    _a_late_peer_within_the_time,
+    _all_reduce_every_dtype,
+    _all_reduce_large,
+    _all_reduce_deterministic,
+    _all_reduce_in_pieces,
+    _all_reduce_truth_values,
+    _all_reduce_of_nothing_and_of_one,
+    _all_reduce_nan_and_infinity,
+    _different_calls_are_refused_everywhere,
+    _calls_with_different_names_are_refused_everywhere,
+    _a_call_from_elsewhere_is_refused,
+    _a_branch_may_have_calls_of_its_own,
+    _an_impossible_call_of_one_worker,
+    _agreements_ahead,
+    _an_agreement_is_not_done_early,
+    _agreements_about_different_things,
+    _agreements_of_different_lengths,
+    _two_groups_in_opposite_order,
+    _one_thread_at_a_time,
+    _a_closed_group_says_so,
+    _a_timeout_must_be_a_time,
+)
 """The checks that hold on every engine, by name: functions that every worker calls with its group."""
 
-SLOW_CHECKS: dict[str, Check] = _by_name(SLOW_AGREEMENTS)
+SLOW_CHECKS: dict[str, Check] = _by_name(_an_agreement_outlives_the_timeout)
 """Further checks, which take longer than the timeout of the group: open it with a short one."""
 
 

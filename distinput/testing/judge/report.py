@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
 from distinput.names.lazy import dataclass
+from distinput.reports.markup import Markup, tag
 
 # ----------------------------------------------------------------------------
 # What a law says about a loader.
@@ -281,33 +281,29 @@ td, th { border: 1px solid #ccc; padding: .3em .6em; text-align: left; vertical-
 def as_html(reports: Sequence[JudgeReport]) -> str:
     """One page that needs no other file: the table, then each report with what was found."""
     laws = _laws(reports)
-    parts = [
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>Judge of loaders</title>",
-        f"<style>{_STYLE}</style></head><body><h1>Judge of loaders</h1>",
-    ]
+    parts = [tag("h1", "Judge of loaders")]
     if len(reports) > 1:
-        heads = "".join([f"<th>{escape(law)}</th>" for law in laws])
-        rows = [
-            f"<tr><th>{escape(report.name)}</th>{''.join([_cell(_of(report, law)) for law in laws])}</tr>"
-            for report in reports
-        ]
-        parts += [f"<table><thead><tr><th>loader</th>{heads}</tr></thead><tbody>", *rows, "</tbody></table>"]
-    for report in reports:
-        told = [
-            f"<tr><th>{escape(each.law)}</th>{_cell(each)}<td>{escape(each.says)}</td></tr>" for each in report.findings
-        ]
         parts.append(
-            f"<h2>{escape(report.name)}</h2><p>{escape(_packages(report))} {escape('; '.join(report.jobs))}</p>"
+            _table(("loader", *laws), [(each.name, *[_cell(_of(each, law)) for law in laws]) for each in reports])
         )
-        parts += ["<table><thead><tr><th>law</th><th>verdict</th><th>what was found</th></tr></thead><tbody>", *told]
-        parts.append("</tbody></table>")
-    return "\n".join(parts) + "\n</body></html>\n"
+    for report in reports:
+        parts += [tag("h2", report.name), tag("p", f"{_packages(report)} {'; '.join(report.jobs)}")]
+        told = [(each.law, _cell(each), tag("td", each.says)) for each in report.findings]
+        parts.append(_table(("law", "verdict", "what was found"), told))
+    head = Markup("<meta charset='utf-8'>"), tag("title", "Judge of loaders"), tag("style", Markup(_STYLE))
+    return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', *parts), lang='en')}\n"
 
 
-def _cell(finding: Ruling) -> str:
+def _table(headings: Sequence[str], rows: Sequence[tuple[object, ...]]) -> Markup:
+    """A table whose rows begin with a heading."""
+    head = tag("thead", tag("tr", *[tag("th", each) for each in headings]))
+    return tag("table", head, tag("tbody", *[tag("tr", tag("th", first), *cells) for first, *cells in rows]))
+
+
+def _cell(finding: Ruling) -> Markup:
     word = finding.verdict.value
     kind, text = ("none", "–") if finding.verdict is Verdict.NOT_JUDGED else (word, word)  # noqa: RUF001
-    return f"<td class='{kind}' title='{escape(finding.says)}'>{text}</td>"
+    return tag("td", text, class_=kind, title=finding.says)
 
 
 WRITERS: Mapping[str, Callable[[Sequence[JudgeReport]], str]] = MappingProxyType(

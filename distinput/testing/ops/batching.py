@@ -29,7 +29,6 @@ from distinput.testing.pipeline import (
     applied,
     digest,
     drawing,
-    nothing,
     with_policy,
 )
 from distinput.values.leaves import STRING
@@ -364,9 +363,7 @@ BATCHING: tuple[Ingredient, ...] = (
         drawing(size=SMALL, wide=EITHER),
         lambda p: padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None,
     ),
-    Ingredient(
-        "unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, nothing, lambda p: p.batched, weight=5
-    ),
+    Ingredient("unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, fits=lambda p: p.batched, weight=5),
     Ingredient(
         "window",
         (Window, Slices),

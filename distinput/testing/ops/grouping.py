@@ -200,7 +200,6 @@ GROUPING: tuple[Ingredient, ...] = (
         lambda ds, a: ds.rejection_resample(_class, a["target"], a["initial"], a["seed"]),
         _model_resample,
         _draw_resample,
-        observed=True,
         settled=lambda _: False,
     ),
 )

@@ -52,10 +52,9 @@ from distinput.testing.pipeline import (
     applied,
     digest,
     drawing,
-    nothing,
+    each,
     predicate,
     tensors,
-    unchanged,
     whole,
     with_policy,
 )
@@ -222,7 +221,7 @@ MAPPING: tuple[Ingredient, ...] = (
         "map",
         (FusedMap, Map),
         _build_map,
-        lambda p, a: [applied(MAPS[a["function"]], element) for element in p.elements],
+        lambda p, a: each(MAPS[a["function"]])(p, a),
         drawing(function=st.sampled_from(sorted(MAPS)), parallel=PARALLEL),
         tensors,
     ),
@@ -230,64 +229,49 @@ MAPPING: tuple[Ingredient, ...] = (
         "select",
         (Select,),
         lambda ds, _: ds.map(_named).select(["n", "k"]),
-        lambda p, _: [{"n": row["n"], "k": row["k"]} for row in (applied(_named, element) for element in p.elements)],
-        nothing,
-        tensors,
+        each(_named, lambda row: {"n": row["n"], "k": row["k"]}),
+        fits=tensors,
     ),
     Ingredient(
         "as_text",
         (AsText,),
         lambda ds, _: ds.map(_listed).as_text(["rows.t"]).map(_of_text),
-        lambda p, _: [{"k": row["k"], "t": b"xy"} for row in (applied(_listed, element) for element in p.elements)],
-        nothing,
-        tensors,
+        each(_listed, lambda row: {"k": row["k"], "t": b"xy"}),
+        fits=tensors,
     ),
     Ingredient(
         "as_decimal",
         (AsDecimal,),
         lambda ds, _: ds.map(_priced).as_decimal(["price"], "float64"),
-        lambda p, _: [
-            {"k": row["k"], "price": np.float64(row["price"])}
-            for row in (applied(_priced, element) for element in p.elements)
-        ],
-        nothing,
-        tensors,
+        each(_priced, lambda row: {"k": row["k"], "price": np.float64(row["price"])}),
+        fits=tensors,
     ),
     Ingredient(
         "as_rows",
         (AsRows, AsText),
         lambda ds, _: ds.map(_listed).as_rows(["rows"]).as_text(["rows.t"]).map(_of_rows),
-        lambda p, _: [
-            {"k": row["k"], "a": row["rows"]["a"], "t": b"xy"}
-            for row in (applied(_listed, element) for element in p.elements)
-        ],
-        nothing,
-        tensors,
+        each(_listed, lambda row: {"k": row["k"], "a": row["rows"]["a"], "t": b"xy"}),
+        fits=tensors,
     ),
     Ingredient(
         "as_uint8",
         (AsUint8,),
         lambda ds, _: ds.map(_listed).as_uint8(["rows.t"]).select(["k", "rows.t"]),
-        lambda p, _: [
-            {"k": row["k"], "rows": {"t": RaggedTensor.from_list([[120], [121]], np.uint8)}}
-            for row in (applied(_listed, element) for element in p.elements)
-        ],
-        nothing,
-        tensors,
+        each(_listed, lambda row: {"k": row["k"], "rows": {"t": RaggedTensor.from_list([[120], [121]], np.uint8)}}),
+        fits=tensors,
     ),
     Ingredient(
         "vectorized_map",
         (FusedMap, Map),
         lambda ds, _: ds.map(_paired, vectorize=True),
-        lambda p, _: [applied(_paired, element) for element in p.elements],
-        nothing,
-        _numeric,
+        each(_paired),
+        fits=_numeric,
     ),
     Ingredient(
         "map_rows",
         (FusedMapRows, MapRows),
         lambda ds, a: ds.map_rows(ROW_MAPS[a["function"]]),
-        lambda p, a: [applied(ROW_MAPS[a["function"]], element) for element in p.elements],
+        lambda p, a: each(ROW_MAPS[a["function"]])(p, a),
         drawing(function=st.sampled_from(sorted(ROW_MAPS))),
         lambda p: p.ranked and all(leaf.size is not None or leaf.ragged_rank is not None for leaf in p.leaves),
     ),
@@ -304,8 +288,7 @@ MAPPING: tuple[Ingredient, ...] = (
         (ParseExample,),
         lambda ds, _: ds.map(_encoded).parse_example(_FEATURES),
         lambda p, _: [_parsed(element) for element in p.elements],
-        nothing,
-        tensors,
+        fits=tensors,
     ),
     Ingredient(
         "parse_batches",
@@ -320,10 +303,9 @@ MAPPING: tuple[Ingredient, ...] = (
         (ParseSequenceExample,),
         lambda ds, _: ds.map(_encoded_steps).parse_sequence_example(_CONTEXT, _STEPS),
         lambda p, _: [_parsed_steps(element) for element in p.elements],
-        nothing,
-        tensors,
+        fits=tensors,
     ),
-    Ingredient("scan", (Scan,), lambda ds, _: ds.scan(_SCAN_START, _scanned), _model_scan, nothing, tensors),
+    Ingredient("scan", (Scan,), lambda ds, _: ds.scan(_SCAN_START, _scanned), _model_scan, fits=tensors),
 )
 """Ops that make one element of one element."""
 
@@ -361,7 +343,7 @@ def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
 
 
 RANDOM_MAPS: tuple[Ingredient, ...] = (
-    Ingredient("map_with_rng", (RandomKeys,), _build, _model, _draw, tensors, observed=True, settled=lambda _: False),
+    Ingredient("map_with_rng", (RandomKeys,), _build, _model, _draw, tensors, settled=lambda _: False),
 )
 """Maps with random numbers."""
 
@@ -453,7 +435,7 @@ CHOOSING: tuple[Ingredient, ...] = (
     Ingredient(
         "take_while", (TakeWhile,), lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate
     ),
-    Ingredient("unique", (Unique,), lambda ds, _: ds.unique(), _model_unique, nothing, _unique_fits),
+    Ingredient("unique", (Unique,), lambda ds, _: ds.unique(), _model_unique, fits=_unique_fits),
 )
 """Ops that keep some of the elements."""
 
@@ -468,13 +450,12 @@ PASSING: tuple[Ingredient, ...] = (
         "assert_cardinality",
         (AssertCardinality,),
         lambda ds, a: ds.apply(assert_cardinality(a["count"])),
-        unchanged,
-        lambda _, p: {"count": len(p.elements)},
-        lambda p: p.exact,
+        draw=lambda _, p: {"count": len(p.elements)},
+        fits=lambda p: p.exact,
     ),
-    Ingredient("cache", (Cache,), lambda ds, _: ds.cache(), unchanged, nothing),
-    Ingredient("cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), unchanged, nothing, tensors),
-    Ingredient("copied", (Copied,), lambda ds, _: ds.copied(), unchanged, nothing),
+    Ingredient("cache", (Cache,), lambda ds, _: ds.cache()),
+    Ingredient("cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), fits=tensors),
+    Ingredient("copied", (Copied,), lambda ds, _: ds.copied()),
     Ingredient(
         "endless",
         (Repeat,),
@@ -484,27 +465,24 @@ PASSING: tuple[Ingredient, ...] = (
         # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.
         lambda p: bool(p.elements) or p.build().cardinality() == 0,
     ),
-    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors(), unchanged, nothing),
+    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors()),
     Ingredient(
         "on_workers",
         (OnWorkers,),
         lambda ds, a: ds.on_workers("threads:2", a["most"]),
-        unchanged,
-        drawing(most=st.sampled_from([None, 1, 3])),
+        draw=drawing(most=st.sampled_from([None, 1, 3])),
     ),
     Ingredient(
         "once_per_worker",
         (OncePerWorker,),
         lambda ds, _: Dataset(OncePerWorker(ds.node, _TwoWorkers())),
         lambda p, _: p.elements * 2,
-        nothing,
     ),
     Ingredient(
         "prefetch",
         (Prefetch,),
         lambda ds, a: ds.prefetch(a["size"]),
-        unchanged,
-        drawing(size=st.sampled_from([-1, 0, 1, 3])),
+        draw=drawing(size=st.sampled_from([-1, 0, 1, 3])),
     ),
     Ingredient(
         "repeat",
@@ -513,13 +491,12 @@ PASSING: tuple[Ingredient, ...] = (
         lambda p, a: p.elements * a["count"],
         drawing(count=st.integers(0, 3)),
     ),
-    Ingredient("snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), unchanged, nothing, tensors),
+    Ingredient("snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), fits=tensors),
     Ingredient(
         "with_options",
         (WithOptions,),
         lambda ds, a: ds.with_options(with_policy(a["policy"])),
-        unchanged,
-        drawing(policy=st.sampled_from(["AUTO", "DATA", "OFF"])),
+        draw=drawing(policy=st.sampled_from(["AUTO", "DATA", "OFF"])),
     ),
 )
 """Ops that give the elements as they are."""
@@ -557,7 +534,6 @@ SHUFFLING: tuple[Ingredient, ...] = (
         drawing(**_SEED),
         _global_fits,
         weight=2,
-        observed=True,
         settled=_settled_shuffle,
     ),
     Ingredient(
@@ -566,7 +542,6 @@ SHUFFLING: tuple[Ingredient, ...] = (
         lambda ds, a: ds.shuffle(a["buffer"], a["seed"], a["again"]),
         model_shuffle,
         drawing(buffer=st.sampled_from([1, 2, 3, 5, 8, 30, 100]), **_SEED),
-        observed=True,
         settled=_settled_shuffle,
     ),
 )

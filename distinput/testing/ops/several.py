@@ -99,17 +99,16 @@ def _build_zip(ds: Dataset, a: OpArguments) -> Dataset:
 
 def _model_zip(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
     source, arguments = _source(a), a["other"][1]
-    if source.observed and not source.settled(arguments):
+    if not p.exact or not _settled_zip(a):
         return seen
-    if not p.exact:
-        return seen
-    others = source.model(None, arguments, *([list(source.build(None, arguments))] if source.observed else []))
+    others = source.model(None, arguments, *([list(source.build(None, arguments))] if source.settled else []))
     pairs = zip(others, p.elements, strict=False) if a["first"] else zip(p.elements, others, strict=False)
     return _checked([_nested(a["nest"], x, y) for x, y in pairs], seen, "zip")
 
 
 def _settled_zip(a: OpArguments) -> bool:
-    return not _source(a).observed or _source(a).settled(a["other"][1])
+    settled = _source(a).settled
+    return settled is None or settled(a["other"][1])
 
 
 def _checked(expected: list[Any], seen: list[Any], op: str) -> list[Any]:
@@ -211,10 +210,9 @@ SEVERAL: tuple[Ingredient, ...] = (
         _build_sample,
         _model_sample,
         _draw_sample,
-        observed=True,
         settled=lambda _: False,
     ),
-    Ingredient("zip", (Zip,), _build_zip, _model_zip, _draw_zip, observed=True, settled=_settled_zip),
+    Ingredient("zip", (Zip,), _build_zip, _model_zip, _draw_zip, settled=_settled_zip),
 )
 """Ops over several datasets."""
 

@@ -242,7 +242,6 @@ MEMORY: tuple[Ingredient, ...] = (
         lambda _, a: Dataset.random(a["seed"], a["rerandomize"]).take(a["n"]),
         _model_random,
         _draw_random,
-        observed=True,
         settled=lambda a: a["seed"] is not None and not a["rerandomize"],
     ),
 )

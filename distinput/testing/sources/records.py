@@ -73,6 +73,11 @@ def read_order(lists: list[list[Any]], reads: int | None) -> list[Any]:
     return [row for rows in lists for row in rows] if reads is None else interleaved(lists, reads, 1)
 
 
+def in_order(record: Callable[[int], Any]) -> Callable[..., list[Any]]:
+    """A model: the records of several files, of which a function makes each of its number."""
+    return lambda _, a: read_order(by_file(a, record), a["reads"])
+
+
 def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
     """The records of each file."""
     numbers = count()
@@ -218,21 +223,13 @@ def _tar_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 RECORDS: tuple[Ingredient, ...] = (
-    Ingredient(
-        "text", (Reader, Interleave), _build_text, lambda _, a: read_order(by_file(a, _line), a["reads"]), _draw_records
-    ),
-    Ingredient(
-        "tfrecord",
-        (Reader, Interleave),
-        _build_tfrecord,
-        lambda _, a: read_order(by_file(a, record_of), a["reads"]),
-        _draw_records,
-    ),
+    Ingredient("text", (Reader, Interleave), _build_text, in_order(_line), _draw_records),
+    Ingredient("tfrecord", (Reader, Interleave), _build_tfrecord, in_order(record_of), _draw_records),
     Ingredient(
         "fixed_length",
         (Reader, Interleave),
         _build_fixed,
-        lambda _, a: read_order(by_file(a, digits), a["reads"]),
+        in_order(digits),
         drawing(rows=FILES, reads=READS, compression=COMPRESSION, header=st.integers(0, 4), footer=st.integers(0, 4)),
     ),
     Ingredient("tar", (Reader, Interleave), _build_tar, _tar_model, _draw_tar),
@@ -242,7 +239,6 @@ RECORDS: tuple[Ingredient, ...] = (
         _build_listed,
         _listed_model,
         drawing(rows=FILES, shuffle=EITHER, seed=SALT),
-        observed=True,
         settled=lambda a: not a["shuffle"],
     ),
 )
@@ -307,20 +303,13 @@ def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
 
 
 PARTS: tuple[Ingredient, ...] = (
-    Ingredient(
-        "manifest",
-        (FileNames, Reader),
-        _build_manifest,
-        lambda _, a: read_order(by_file(a, record_of), a["reads"]),
-        draw_files,
-    ),
+    Ingredient("manifest", (FileNames, Reader), _build_manifest, in_order(record_of), draw_files),
     Ingredient(
         "part",
         (FragmentNumbers, FragmentReader),
         _build_part,
         lambda _, a, seen: _some_of(a, seen),
         _draw_part,
-        observed=True,
         settled=lambda a: not a["mixed"],
     ),
     Ingredient(
@@ -329,7 +318,6 @@ PARTS: tuple[Ingredient, ...] = (
         _build_own,
         lambda _, a, seen: [*_some_of({**a, "format": "fixed"}, [row for piece in seen for row in piece]), seen][-1],
         _draw_part,
-        observed=True,
         settled=lambda a: not a["mixed"],
     ),
 )
