@@ -24,6 +24,7 @@ from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports.markup import Markup, colours, tag
 from distinput.reports.plots import PLOT_STYLE, over_counts
+from distinput.run.threads import mapped
 from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, leaves_out_steps
 from distinput.sharding.planning import shard_plan, worker_tree
 from distinput.sharding.policies import decide
@@ -241,23 +242,46 @@ def plot_of(simulations: Sequence[Simulation]) -> str:
     return plot.replace("</title>", f"</title>{style}", 1)
 
 
-def measured_costs(dataset: Dataset[Any], seconds: float = 3.0, *, ahead: bool = True) -> InputCosts:
+def measured_costs(dataset: Dataset[Any], seconds: float = 3.0, *, ahead: bool = True, beside: int = 0) -> InputCosts:
     """Measure what a row costs here, in two passes of a few seconds.
 
     Args:
       dataset: of global batches.
       ahead: whether the next batch is made while a step runs, as strategies do that cut batches for several replicas.
       seconds: after which the first pass is broken off; the second takes two at most.
+      beside: passes that run beside one more, for the CPU time of a row: as many as the job keeps busy besides a worker. A core
+        that is one of two hyperthreads is slower while the other is busy, and so may be the clock and the caches.
 
     Raises:
-      InvalidArgumentError: the dataset has no elements.
+      InvalidArgumentError: the dataset has no elements, or `beside` is negative.
 
     >>> import distinput as di
     >>> told = measured_costs(di.data.Dataset.range(1000).batch(10))
     >>> told.rows, told.row_seconds > 0
     (1000, True)
     """
-    return _measured(dataset.prefetch(1) if ahead else dataset, seconds)
+    mine = dataset.prefetch(1) if ahead else dataset
+    found = _measured(mine, seconds)
+    if at_least("measured_costs", "beside", beside, 0):
+        found = replace(found, cpu_seconds=_cpu_seconds(mine, seconds, beside + 1))
+    return found
+
+
+def _cpu_seconds(mine: Dataset[Any], seconds: float, passes: int) -> float:
+    """CPU time of a row while so many passes run at once."""
+    batches, begin, until = has_batches(mine.node), process_time(), perf_counter() + seconds
+
+    def rows(_: int) -> int:
+        count = 0
+        with iter(mine) as iterator:
+            for element in iterator:
+                count += len(flatten(element)[0]) if batches else 1
+                if perf_counter() > until:
+                    break
+        return count
+
+    made = sum(mapped(rows, range(passes), passes))
+    return (process_time() - begin) / made
 
 
 def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:

@@ -200,6 +200,26 @@ def test_filling_a_buffer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured_costs(source.batch(10), seconds=100.0, ahead=False).fill_seconds == pytest.approx(0, abs=20)
 
 
+def test_passes_beside_one_another_share_the_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    rows: list[int] = []  # each costs a second of a core
+
+    def source() -> Iterator[int]:
+        begun.append(1)
+        for number in range(40):
+            rows.append(number)
+            yield number
+
+    monkeypatch.setattr(simulation, "process_time", lambda: float(len(rows)))
+    dataset = di.data.Dataset.from_generator(source, output_signature=di.TensorSpec((), np.int64)).batch(8)
+    assert measured_costs(dataset).cpu_seconds == 1.0
+    assert len(begun) == 2
+    assert measured_costs(dataset, beside=2).cpu_seconds == 1.0
+    assert len(begun) == 7
+    with pytest.raises(InvalidArgumentError, match="beside must be at least 0"):
+        measured_costs(dataset, beside=-1)
+
+
 class _Alone:
     """Agreements of two workers that draw the same."""
 
