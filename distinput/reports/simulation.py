@@ -66,7 +66,8 @@ class InputCosts:
       slowest: the step that the others wait for.
       rows: of a whole pass, where one was made; else None.
       state_bytes: of a saved position of one worker.
-      fill_seconds: before the first element, beyond what its rows cost: such as for the buffer of a `shuffle`.
+      fill_seconds: before the first element, beyond what its rows cost: such as for the buffer of a `shuffle`, whose rows are
+        there at the end.
 
     Costs of files are those of the machine that measured them. Measure where the files are near, and describe the far store
     with `StorageLimits`.
@@ -310,7 +311,10 @@ def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:
     pace = (now - late) / (rows - late_rows) if rows > late_rows else now / rows
     waits, again, state = _waits(mine, pace * rows / elements)
     # The second pass does not start threads and compile loops for the first time.
-    fill = max(0.0, min(first, again) - pace * first_rows)
+    begins = min(first, again)
+    if ended and begins > 2 * pace * first_rows:
+        pace = (now - first + begins) / rows  # the last rows came out of a buffer, at no cost
+    fill = max(0.0, begins - pace * first_rows)
     waits = min(pace, waits * elements / rows)
     return InputCosts(pace, waits, cpu / rows, first, slowest, rows if ended else None, state, fill)
 
@@ -624,17 +628,22 @@ class _Time:
         """Seconds of a pass, of a step of its later half, and until the first step begins."""
         job, feed, slow = self.job, self.job.feed, self.machines.slow
         count = min(job.steps, _MOST_STEPS)
-        inline, ahead = self._of_a_step()
+        inline, ahead, fill = self._of_a_step()
         random, every = np.random.default_rng(0), len(ahead)
         # When the latest element was made, and when its steps were ready: a thread without room waits with it in its hands.
-        made = ready = self.costs.fill_seconds - inline
+        made = ready = fill - inline
+        costly = job.steps - np.divide(
+            fill, ahead, out=np.zeros(every), where=ahead > 0
+        )  # the last ones are in the buffer
         asked = np.zeros((max(1, feed.below), every))  # when the latest elements were taken to be cut
         taken = np.zeros((feed.room, every))  # when the loops took the latest inputs
         drawn, first, over, halves = 0, 0.0, 0.0, 0.0
         for step, several in enumerate(feed.draws(count)):
             loop = np.full(every, over)
             for number in range(drawn, min(drawn + several, job.steps)):
-                times = np.where(random.random(every) < slow, _STRAGGLES, 1.0) if slow else 1.0
+                times = np.clip(costly - number, 0.0, 1.0) if fill else 1.0
+                if slow:
+                    times = times * np.where(random.random(every) < slow, _STRAGGLES, 1.0)
                 slot = taken[number % feed.room]
                 if number % feed.block == 0:
                     made = (made if feed.below else ready) + ahead * times * min(feed.block, job.steps - number)
@@ -655,19 +664,22 @@ class _Time:
         pace = (over - halves) / max(1, count - count // 2)
         return over + (job.steps - count) * pace, pace, first
 
-    def _of_a_step(self) -> tuple[Floats, Floats]:
-        """Seconds of each worker for the input of a step: those that the loop waits for anyway, and those that run ahead."""
+    def _of_a_step(self) -> tuple[Floats, Floats, float]:
+        """Seconds of each worker for the input of a step: those that the loop waits for anyway, and those that run ahead.
+
+        And those before the first one.
+        """
         job, costs, machines = self.job, self.costs, self.machines
         rows = job.made / job.steps
-        pace, waits = costs.row_seconds, costs.wait_seconds
+        pace, waits, fill = costs.row_seconds, costs.wait_seconds, costs.fill_seconds
         if machines.cores is not None:
             slower = max(1.0, costs.cpu_seconds / machines.cores / pace) if pace else 1.0
-            pace, waits = pace * slower, waits * slower
+            pace, waits, fill = pace * slower, waits * slower, fill * slower
         if machines.input_workers:
             made = np.full(len(rows), pace * job.rows.sum() / job.steps / machines.input_workers)
-            return np.zeros(len(rows)), np.maximum(made, self._reading())
+            return np.zeros(len(rows)), np.maximum(made, self._reading()), fill
         # A loop that does nothing pays for the slowest part. So that is what the parts that run ahead take at most.
-        return waits * rows, np.maximum(pace * rows, self._reading())
+        return waits * rows, np.maximum(pace * rows, self._reading()), fill
 
     def _reading(self) -> Floats:
         """Seconds that the storage needs for the input of a step of each worker."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import distinput as di
@@ -173,9 +173,12 @@ def test_each_worker_takes_all_rows_where_nobody_divides_them() -> None:
 
 
 def test_a_buffer_is_filled_before_the_first_step() -> None:
-    costs = replace(AHEAD, fill_seconds=5.0)
-    assert one(1, costs).seconds == pytest.approx(5.0 + one(1).seconds)
-    assert one(1, costs).first_seconds == pytest.approx(5.064)
+    costs = replace(AHEAD, fill_seconds=2.0)  # 2,000 of 6,400 rows
+    assert one(1, costs).first_seconds == pytest.approx(2.064)
+    assert one(1, costs, step_seconds=0.1).seconds == pytest.approx(2.064 + 10.0)
+    assert one(1, costs, step_seconds=0.0).seconds == pytest.approx(6.4)  # the rows are only made earlier
+    # The last batches are there: they take no longer than their steps.
+    assert one(1, costs, step_seconds=0.05).seconds == pytest.approx(6.4 + 0.05 * 2000 / 64, rel=0.02)
 
 
 def test_filling_a_buffer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +200,10 @@ def test_filling_a_buffer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told.row_seconds == pytest.approx(
         1, rel=0.1
     )  # although filling took longer than the seconds that were given
+    whole = measured_costs(source.shuffle(500, seed=1).batch(10), seconds=5000.0, ahead=False)
+    assert whole.rows == 1000
+    assert whole.row_seconds == pytest.approx(1, rel=0.1)  # although the last 500 rows came at no cost
+    assert whole.fill_seconds == pytest.approx(500, rel=0.1)
     assert measured_costs(source.batch(10), seconds=100.0, ahead=False).fill_seconds == pytest.approx(0, abs=20)
 
 
@@ -370,6 +377,9 @@ def by_events(steps: int, makes: list[int], step: int, room: int, block: int, be
     below=st.integers(0, 3),
     agrees=st.booleans(),
 )
+@example(
+    steps=9, makes=[2], step=5, room=1, block=1, below=1, agrees=True
+)  # the first thread goes on while the second waits
 def test_the_recurrence_is_what_threads_with_buffers_do(
     steps: int, makes: list[int], step: int, room: int, block: int, below: int, agrees: bool
 ) -> None:
