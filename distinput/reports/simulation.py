@@ -310,6 +310,8 @@ def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:
         raise InvalidArgumentError("simulate: the dataset has no rows, so that nothing can be measured")
     pace = (now - late) / (rows - late_rows) if rows > late_rows else now / rows
     waits, again, state = _waits(mine, pace * rows / elements)
+    if ended and any(step.keeps for step in walk(mine.node)):  # the second pass was of elements that the first one kept
+        waits, again = 0.0 if isinstance(mine.node, Prefetch) else pace * rows / elements, first
     # The second pass does not start threads and compile loops for the first time.
     begins = min(first, again)
     if ended and begins > 2 * pace * first_rows:

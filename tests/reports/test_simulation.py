@@ -181,8 +181,9 @@ def test_a_buffer_is_filled_before_the_first_step() -> None:
     assert one(1, costs, step_seconds=0.05).seconds == pytest.approx(6.4 + 0.05 * 2000 / 64, rel=0.02)
 
 
-def test_filling_a_buffer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]  # a clock on which each row takes a second, and nothing else takes any
+def clocked(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """1,000 rows that take a second each, on a clock on which nothing else takes any time."""
+    now = [0.0]
 
     def rows() -> Iterator[int]:
         for number in range(1000):
@@ -193,7 +194,16 @@ def test_filling_a_buffer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "sleep", lambda _: None)
     one_by_one = di.data.Options()
     one_by_one.run_ahead = 0  # a generator is asked for several elements at once, as the clock of the machine says
-    source = di.data.Dataset.from_generator(rows, output_signature=di.TensorSpec((), np.int64)).with_options(one_by_one)
+    return di.data.Dataset.from_generator(rows, output_signature=di.TensorSpec((), np.int64)).with_options(one_by_one)
+
+
+def test_what_a_pass_keeps_does_not_make_it_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = measured_costs(clocked(monkeypatch).cache().batch(10), seconds=5000.0, ahead=False)
+    assert (told.row_seconds, told.wait_seconds, told.fill_seconds) == (1.0, 1.0, 0.0)
+
+
+def test_filling_a_buffer_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = clocked(monkeypatch)
     told = measured_costs(source.shuffle(500, seed=1).batch(10), seconds=100.0, ahead=False)
     assert told.rows is None
     assert told.fill_seconds == pytest.approx(500, rel=0.1)
