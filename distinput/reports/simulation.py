@@ -323,18 +323,18 @@ def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:
 
 def _waits(dataset: Dataset[Any], pace: float) -> tuple[float, float, int]:
     """Seconds that `next` takes where a step takes twice as long as an element, and the first time; bytes of a state."""
-    waited: list[float] = []
+    times: list[float] = []
     begun = perf_counter()
     with iter(dataset) as iterator:
         for _ in range(_WAITED):
             begin = perf_counter()
-            if next(iterator, None) is None or begin - begun > sum(waited[:1]) + _WAITED_SECONDS:
+            if next(iterator, None) is None or begin - begun > sum(times[:1]) + _WAITED_SECONDS:
                 break
-            waited.append(perf_counter() - begin)
+            times.append(perf_counter() - begin)
             sleep(min(2 * pace, _WAITED_SECONDS / _WAITED))
         state = len(dumps(iterator.state()))
-    later = waited[len(waited) // 4 :]
-    return (float(np.median(later)) if later else pace), waited[0] if waited else 0.0, state
+    later = times[len(times) // 4 :]
+    return (float(np.median(later)) if later else pace), times[0] if times else 0.0, state
 
 
 def simulate(
@@ -392,9 +392,7 @@ def simulate(
     if not 0 <= step_seconds < float("inf"):
         raise InvalidArgumentError(f"simulate: step_seconds must be a time from 0 on, got {step_seconds}")
     simulations = []
-    measured: dict[
-        tuple[bool, bool], InputCosts
-    ] = {}  # by whether workers have their own rows, and a batch is made ahead
+    known: dict[tuple[bool, bool], InputCosts] = {}  # by whether workers have their own rows, and batches made ahead
     for count in workers:
         plan = shard_plan(dataset.node, count, replicas, policy)
         if plan.workers[0].steps == -1:
@@ -402,12 +400,11 @@ def simulate(
                 "simulate: the dataset has no end; simulate one pass: leave out repeat(), or say repeat(n)"
             )
         feed = _feed_of(dataset.node, plan, policy)
-        ahead = isinstance(feed.tree, Prefetch)
-        own = costs or measured.get((feed.alone, ahead))
-        if own is None and feed.alone:
-            own = measured[feed.alone, ahead] = _measured(Dataset(feed.tree), seconds)
-        elif own is None:
-            own = measured[feed.alone, ahead] = measured_costs(dataset, seconds, ahead=ahead)
+        kind = feed.alone, isinstance(feed.tree, Prefetch)
+        own = costs or known.get(kind)
+        if own is None:
+            tree = feed.tree if feed.alone else dataset.prefetch(1).node if kind[1] else dataset.node
+            own = known[kind] = _measured(Dataset(tree), seconds)
         total = own.rows if rows is None else rows
         if costs is None and feed.divided and not feed.whole and _makes_all(feed.tree, plan):
             own = _measured(Dataset(feed.tree), seconds)
@@ -610,6 +607,45 @@ def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float,
 # ----------------------------------------------------------------------------
 
 
+class _Line:
+    """When the inputs of all workers are there: two threads with buffers, of which one cuts what the other makes.
+
+    A thread that finds no room waits with an element in its hands.
+
+    Args:
+      feed: how loops get their steps.
+      steps: of the pass.
+      begin: when each worker begins to make the first element.
+    """
+
+    def __init__(self, feed: _Feed, steps: int, begin: Floats) -> None:
+        self._feed, self._steps = feed, steps
+        self._whole = begin  # when the latest element was made
+        self._ready = begin  # when its steps were put into the buffer
+        self._cuts = np.zeros((max(1, feed.below), len(begin)))  # when the latest elements were taken to be cut
+        self._taken = np.zeros((feed.room, len(begin)))  # when loops took the latest inputs
+
+    def takes(self, number: int, loop: Floats, seconds: Floats) -> Floats:
+        """When the loops have the next input.
+
+        Args:
+          number: of the input.
+          loop: when each loop asks for it.
+          seconds: that each worker needs to make it.
+        """
+        feed, last = self._feed, self._taken[number % self._feed.room]
+        if number % feed.block == 0:
+            whole = (self._whole if feed.below else self._ready) + seconds * min(feed.block, self._steps - number)
+            if feed.below:
+                cut = self._cuts[number // feed.block % feed.below]
+                self._whole = np.maximum(whole, cut)
+                whole = cut[:] = np.maximum(self._whole, self._ready)
+            self._ready = np.maximum(whole, last)
+        takes: Floats = np.maximum(loop, self._ready)
+        last[:] = takes
+        return takes
+
+
 @dataclass(frozen=True)
 class _Time:
     """The time of a pass; also without one of its limits.
@@ -628,34 +664,22 @@ class _Time:
 
     def passes(self) -> tuple[float, float, float]:
         """Seconds of a pass, of a step of its later half, and until the first step begins."""
-        job, feed, slow = self.job, self.job.feed, self.machines.slow
+        job, slow = self.job, self.machines.slow
         count = min(job.steps, _MOST_STEPS)
         inline, ahead, fill = self._of_a_step()
         random, every = np.random.default_rng(0), len(ahead)
-        # When the latest element was made, and when its steps were ready: a thread without room waits with it in its hands.
-        made = ready = fill - inline
+        line = _Line(job.feed, job.steps, fill - inline)
         costly = job.steps - np.divide(
             fill, ahead, out=np.zeros(every), where=ahead > 0
         )  # the last ones are in the buffer
-        asked = np.zeros((max(1, feed.below), every))  # when the latest elements were taken to be cut
-        taken = np.zeros((feed.room, every))  # when the loops took the latest inputs
         drawn, first, over, halves = 0, 0.0, 0.0, 0.0
-        for step, several in enumerate(feed.draws(count)):
+        for step, several in enumerate(job.feed.draws(count)):
             loop = np.full(every, over)
             for number in range(drawn, min(drawn + several, job.steps)):
-                times = np.clip(costly - number, 0.0, 1.0) if fill else 1.0
+                times = np.clip(costly - number, 0.0, 1.0) if fill else np.ones(every)
                 if slow:
-                    times = times * np.where(random.random(every) < slow, _STRAGGLES, 1.0)
-                slot = taken[number % feed.room]
-                if number % feed.block == 0:
-                    made = (made if feed.below else ready) + ahead * times * min(feed.block, job.steps - number)
-                    if feed.below:
-                        cut = asked[number // feed.block % feed.below]
-                        made = np.maximum(made, cut)
-                        cut[:] = np.maximum(made, ready)
-                    ready = np.maximum(np.maximum(made, ready), slot)
-                slot[:] = np.maximum(loop, ready)
-                loop = slot + inline * times
+                    times *= np.where(random.random(every) < slow, _STRAGGLES, 1.0)
+                loop = line.takes(number, loop, ahead * times) + inline * times
             drawn += several
             start = float(loop.max())
             over = start + job.step_seconds
