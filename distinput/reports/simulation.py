@@ -354,7 +354,8 @@ def simulate(
 
     The plan is that of the job: the rows, bytes and parts of files of each worker are those of `shard_plan`. The cost of a row
     is measured here, by iterating the dataset for a few seconds. Workers take steps together: a step begins when the slowest
-    of them has its input. Where each worker makes everything and keeps its own rows, what it does is measured for each W.
+    of them has its input. Inputs are drawn as jobs draw them: where only all workers together can tell the end, such as with a
+    generator, each draws several at once. Where each worker makes all batches and keeps its own rows, it makes all rows.
 
     Args:
       dataset: of global batches.
@@ -380,9 +381,9 @@ def simulate(
     >>> [told.limit for told in simulate(batches, (1, 8), step_seconds=0.02, costs=costs)]
     ['input', 'trainer']
 
-    Source: the recurrence of a pipeline with finite buffers, step by step for all workers at once: input k is ready once input
-    k - 1 is, the loop has taken input k - buffer, and it was made; step k begins when all inputs k are there and step k - 1 is
-    over.
+    Source: the recurrence of a pipeline with finite buffers, step by step for all workers at once: input k is in the buffer
+    once input k - 1 is, it was made, and the loop has taken input k - buffer; step k begins when all workers have drawn what
+    is drawn before it, and step k - 1 is over.
     """
     at_least("simulate", "replicas", replicas, 1)
     for count in workers:
