@@ -404,8 +404,9 @@ def simulate(
         kind = feed.alone, isinstance(feed.tree, Prefetch)
         own = costs or known.get(kind)
         if own is None:
-            tree = feed.tree if feed.alone else dataset.prefetch(1).node if kind[1] else dataset.node
-            own = known[kind] = _measured(Dataset(tree), seconds)
+            lone = Dataset(worker_tree(dataset.node, 1, 1, 0, policy))
+            mine = Dataset(feed.tree) if feed.alone else lone.prefetch(1) if kind[1] else lone
+            own = known[kind] = _measured(mine, seconds)
         total = own.rows if rows is None else rows
         if costs is None and feed.divided and not feed.whole and _makes_all(feed.tree, plan):
             own = _measured(Dataset(feed.tree), seconds)

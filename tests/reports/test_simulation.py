@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import distinput as di
-from distinput.data.experimental import AutoShardPolicy, shard_plan
+from distinput.data.experimental import SHARD_HINT, AutoShardPolicy, shard_plan
 from distinput.distribute import rehearsal
 from distinput.distribute.input.lockstep import Lockstep
 from distinput.distribute.input.sources import CutBatches, OwnPiecesSource
@@ -280,19 +280,27 @@ INPUTS: dict[str, Callable[[Any], Any]] = {
         .map(lambda x: np.arange(x), output_signature=di.TensorSpec((None,), np.int64))
         .padded_batch(8)
     ),
+    "hint": lambda _: generated(64).shard(SHARD_HINT, SHARD_HINT).batch(8),
 }
+FED = [
+    *[
+        (name, policy)
+        for name in INPUTS
+        if name != "hint"
+        for policy in (None, AutoShardPolicy.DATA, AutoShardPolicy.OFF)
+    ],
+    ("counted files", AutoShardPolicy.BALANCED),
+    ("hint", AutoShardPolicy.HINT),
+]
 
 
-@pytest.mark.parametrize("policy", [None, AutoShardPolicy.DATA, AutoShardPolicy.OFF, AutoShardPolicy.BALANCED])
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name, policy", FED)
 def test_a_loop_is_fed_as_in_a_job(name: str, policy: Any, tmp_path: Path) -> None:
     dataset = INPUTS[name](tmp_path)
     if policy is not None:
         options = di.data.Options()
         options.experimental_distribute.auto_shard_policy = policy
         dataset = dataset.with_options(options)
-    if policy == AutoShardPolicy.BALANCED and "files" not in name:
-        return  # only files are balanced
     for workers, replicas in ((1, 1), (1, 2), (2, 1), (2, 2)):
         feed = simulation._feed_of(dataset.node, shard_plan(dataset, workers, replicas), None)
         source = rehearsal.rehearse(dataset, workers, replicas, lambda steps, _: steps._source)[0]
@@ -306,6 +314,13 @@ def test_a_loop_is_fed_as_in_a_job(name: str, policy: Any, tmp_path: Path) -> No
                 assert feed.room == max(1, simulation._ahead(source.batches.pieces.node)[0] // replicas)
             case _:
                 assert feed.room == max(1, simulation._ahead(source.datasets[0].node)[0] // replicas)
+
+
+def test_a_dataset_that_is_divided_where_it_says_so() -> None:
+    dataset = INPUTS["hint"](Path())
+    for workers in (1, 2):  # measured as a worker reads it: the place alone cannot be iterated
+        (told,) = simulate(dataset, (workers,), step_seconds=0.0, policy=AutoShardPolicy.HINT)
+        assert (told.policy, told.steps) == ("HINT", 8)
 
 
 class _Clock:
