@@ -10,23 +10,29 @@ from typing import Any
 import numpy as np
 
 from distinput.data.dataset import Dataset
+from distinput.distribute.input.dealing import Placeholders
+from distinput.distribute.input.lockstep import AHEAD, BLOCK
 from distinput.errors import InvalidArgumentError
 from distinput.files.range_requests import PIECE_BYTES
 from distinput.names.lazy import dataclass
 from distinput.names.words import bytes_text, number_text, seconds_text
+from distinput.ops.identity import WithOptions
 from distinput.ops.prefetch import Prefetch
 from distinput.ops.shard_batches import OwnRows
 from distinput.plan.check import at_least
-from distinput.plan.node import Node, walk
+from distinput.plan.node import UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports.markup import Markup, colours, tag
 from distinput.reports.plots import PLOT_STYLE, over_counts
-from distinput.sharding.own_rows import has_batches
+from distinput.run.threads import mapped
+from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, leaves_out_steps
 from distinput.sharding.planning import shard_plan, worker_tree
+from distinput.sharding.policies import decide
 from distinput.sharding.shard_plan import ShardPlan, workers_of
 from distinput.values.nest import flatten
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _MOST_PLANNED = 256
 """Workers that are planned; of more, so many at even distances stand for all."""
@@ -39,9 +45,6 @@ _STRAGGLES = 10.0
 
 _AUTOTUNED = 2
 """Elements that are made ahead where AUTOTUNE chooses: it often chooses more."""
-
-_OF_GLOBAL_BATCHES = (AutoShardPolicy.DATA.name, AutoShardPolicy.OFF.name)
-"""Policies under which each worker takes its pieces of every global batch."""
 
 _WARM_UP = 0.15
 """The part of the seconds of a measurement that does not count: threads start, and loops are compiled."""
@@ -63,6 +66,8 @@ class InputCosts:
       slowest: the step that the others wait for.
       rows: of a whole pass, where one was made; else None.
       state_bytes: of a saved position of one worker.
+      fill_seconds: before the first element, beyond what its rows cost: such as for the buffer of a `shuffle`, whose rows are
+        there at the end.
 
     Costs of files are those of the machine that measured them. Measure where the files are near, and describe the far store
     with `StorageLimits`.
@@ -75,6 +80,7 @@ class InputCosts:
     slowest: str = "input"
     rows: int | None = None
     state_bytes: int = 0
+    fill_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -237,28 +243,51 @@ def plot_of(simulations: Sequence[Simulation]) -> str:
     return plot.replace("</title>", f"</title>{style}", 1)
 
 
-def measured_costs(dataset: Dataset[Any], seconds: float = 3.0, *, ahead: bool = True) -> InputCosts:
+def measured_costs(dataset: Dataset[Any], seconds: float = 3.0, *, ahead: bool = True, beside: int = 0) -> InputCosts:
     """Measure what a row costs here, in two passes of a few seconds.
 
     Args:
       dataset: of global batches.
       ahead: whether the next batch is made while a step runs, as strategies do that cut batches for several replicas.
       seconds: after which the first pass is broken off; the second takes two at most.
+      beside: passes that run beside one more, for the CPU time of a row: as many as the job keeps busy besides a worker. A core
+        that is one of two hyperthreads is slower while the other is busy, and so may be the clock and the caches.
 
     Raises:
-      InvalidArgumentError: the dataset has no elements.
+      InvalidArgumentError: the dataset has no elements, or `beside` is negative.
 
     >>> import distinput as di
     >>> told = measured_costs(di.data.Dataset.range(1000).batch(10))
     >>> told.rows, told.row_seconds > 0
     (1000, True)
     """
-    return _measured(dataset.prefetch(1) if ahead else dataset, seconds)
+    mine = dataset.prefetch(1) if ahead else dataset
+    found = _measured(mine, seconds)
+    if at_least("measured_costs", "beside", beside, 0):
+        found = replace(found, cpu_seconds=_cpu_seconds(mine, seconds, beside + 1))
+    return found
+
+
+def _cpu_seconds(mine: Dataset[Any], seconds: float, passes: int) -> float:
+    """CPU time of a row while so many passes run at once."""
+    batches, begin, until = has_batches(mine.node), process_time(), perf_counter() + seconds
+
+    def rows(_: int) -> int:
+        count = 0
+        with iter(mine) as iterator:
+            for element in iterator:
+                count += len(flatten(element)[0]) if batches else 1
+                if perf_counter() > until:
+                    break
+        return count
+
+    made = sum(mapped(rows, range(passes), passes))
+    return (process_time() - begin) / made
 
 
 def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:
     batches = has_batches(mine.node)
-    elements = rows = late_rows = 0
+    elements = rows = first_rows = late_rows = 0
     first = late = 0.0  # of the clock, at the first element, and at the one after which the pace is measured
     cpu, begin = process_time(), perf_counter()
     with iter(mine) as iterator:
@@ -266,40 +295,46 @@ def _measured(mine: Dataset[Any], seconds: float) -> InputCosts:
             now = perf_counter() - begin
             rows += len(flatten(element)[0]) if batches else 1
             if not elements:
-                first = now
+                first, first_rows = now, rows
             if late_rows == 0 or (late == first and now - first > _WARM_UP * seconds):
                 late, late_rows = now, rows
             elements += 1
-            if now > seconds:
+            if now - first > seconds:  # filling a buffer may take longer
                 break
         else:
             now = perf_counter() - begin
-        ended = now <= seconds
+        ended = now - first <= seconds
         slowest = iterator.stats().slowest
     cpu = process_time() - cpu
     if not rows:
         raise InvalidArgumentError("simulate: the dataset has no rows, so that nothing can be measured")
     pace = (now - late) / (rows - late_rows) if rows > late_rows else now / rows
-    waits, state = _waits(mine, pace * rows / elements)
-    return InputCosts(
-        pace, min(pace, waits * elements / rows), cpu / rows, first, slowest, rows if ended else None, state
-    )
+    waits, again, state = _waits(mine, pace * rows / elements)
+    if ended and any(step.keeps for step in walk(mine.node)):  # the second pass was of elements that the first one kept
+        waits, again = 0.0 if isinstance(mine.node, Prefetch) else pace * rows / elements, first
+    # The second pass does not start threads and compile loops for the first time.
+    begins = min(first, again)
+    if ended and begins > 2 * pace * first_rows:
+        pace = (now - first + begins) / rows  # the last rows came out of a buffer, at no cost
+    fill = max(0.0, begins - pace * first_rows)
+    waits = min(pace, waits * elements / rows)
+    return InputCosts(pace, waits, cpu / rows, first, slowest, rows if ended else None, state, fill)
 
 
-def _waits(dataset: Dataset[Any], pace: float) -> tuple[float, int]:
-    """Seconds that `next` takes in a loop whose step takes twice as long as an element; and the bytes of a state."""
-    waited: list[float] = []
-    until = perf_counter() + _WAITED_SECONDS
+def _waits(dataset: Dataset[Any], pace: float) -> tuple[float, float, int]:
+    """Seconds that `next` takes where a step takes twice as long as an element, and the first time; bytes of a state."""
+    times: list[float] = []
+    begun = perf_counter()
     with iter(dataset) as iterator:
         for _ in range(_WAITED):
             begin = perf_counter()
-            if next(iterator, None) is None or begin > until:
+            if next(iterator, None) is None or begin - begun > sum(times[:1]) + _WAITED_SECONDS:
                 break
-            waited.append(perf_counter() - begin)
+            times.append(perf_counter() - begin)
             sleep(min(2 * pace, _WAITED_SECONDS / _WAITED))
         state = len(dumps(iterator.state()))
-    later = waited[len(waited) // 4 :] or waited
-    return (float(np.median(later)) if later else pace), state
+    later = times[len(times) // 4 :]
+    return (float(np.median(later)) if later else pace), times[0] if times else 0.0, state
 
 
 def simulate(
@@ -319,7 +354,8 @@ def simulate(
 
     The plan is that of the job: the rows, bytes and parts of files of each worker are those of `shard_plan`. The cost of a row
     is measured here, by iterating the dataset for a few seconds. Workers take steps together: a step begins when the slowest
-    of them has its input. Where each worker makes everything and keeps its own rows, what it does is measured for each W.
+    of them has its input. Inputs are drawn as jobs draw them: where only all workers together can tell the end, such as with a
+    generator, each draws several at once. Where each worker makes all batches and keeps its own rows, it makes all rows.
 
     Args:
       dataset: of global batches.
@@ -345,9 +381,9 @@ def simulate(
     >>> [told.limit for told in simulate(batches, (1, 8), step_seconds=0.02, costs=costs)]
     ['input', 'trainer']
 
-    Source: the recurrence of a pipeline with finite buffers, step by step for all workers at once: input k is ready once input
-    k - 1 is, the loop has taken input k - buffer, and it was made; step k begins when all inputs k are there and step k - 1 is
-    over.
+    Source: the recurrence of a pipeline with finite buffers, step by step for all workers at once: input k is in the buffer
+    once input k - 1 is, it was made, and the loop has taken input k - buffer; step k begins when all workers have drawn what
+    is drawn before it, and step k - 1 is over.
     """
     at_least("simulate", "replicas", replicas, 1)
     for count in workers:
@@ -357,23 +393,24 @@ def simulate(
     if not 0 <= step_seconds < float("inf"):
         raise InvalidArgumentError(f"simulate: step_seconds must be a time from 0 on, got {step_seconds}")
     simulations = []
-    costs_of_all: dict[bool, InputCosts] = {}  # by whether a batch is made ahead
+    known: dict[tuple[bool, bool], InputCosts] = {}  # by whether workers have their own rows, and batches made ahead
     for count in workers:
         plan = shard_plan(dataset.node, count, replicas, policy)
         if plan.workers[0].steps == -1:
             raise InvalidArgumentError(
                 "simulate: the dataset has no end; simulate one pass: leave out repeat(), or say repeat(n)"
             )
-        mine = worker_tree(dataset.node, count, replicas, 0, policy)
-        if not isinstance(mine, Prefetch) and plan.policy in _OF_GLOBAL_BATCHES:
-            mine = Prefetch(mine, 1)
-        ahead = isinstance(mine, Prefetch)
-        of_all = costs or costs_of_all.get(ahead)
-        if of_all is None:
-            of_all = costs_of_all[ahead] = measured_costs(dataset, seconds, ahead=ahead)
-        own = _measured(Dataset(mine), seconds) if costs is None and _makes_all(mine, plan) else of_all
-        total = of_all.rows if rows is None else rows
-        job = _job_of(plan, dataset.node, total, step_seconds, max(1, _buffer_of(mine) // replicas))
+        feed = _feed_of(dataset.node, plan, policy)
+        kind = feed.alone, isinstance(feed.tree, Prefetch)
+        own = costs or known.get(kind)
+        if own is None:
+            lone = Dataset(worker_tree(dataset.node, 1, 1, 0, policy))
+            mine = Dataset(feed.tree) if feed.alone else lone.prefetch(1) if kind[1] else lone
+            own = known[kind] = _measured(mine, seconds)
+        total = own.rows if rows is None else rows
+        if costs is None and feed.divided and not feed.whole and _makes_all(feed.tree, plan):
+            own = _measured(Dataset(feed.tree), seconds)
+        job = _job_of(plan, dataset.node, total, step_seconds, feed)
         simulations.append(_simulated(plan, _Time(job, own, storage or StorageLimits(), machines or Machines())))
     return simulations
 
@@ -381,13 +418,17 @@ def simulate(
 def _makes_all(mine: Node, plan: ShardPlan) -> bool:
     """Whether a worker makes what others deliver as well, so that its rows cost more than their part of the whole."""
     if plan.reads == "memory":
-        return plan.num_workers > 1 and not any(isinstance(step, OwnRows) for step in walk(mine))
+        return plan.num_workers > 1 and not _has_own_rows(mine)
     return plan.reads == "whole files"
+
+
+def _has_own_rows(tree: Node) -> bool:
+    return any(isinstance(step, OwnRows) for step in walk(tree))
 
 
 def _simulated(plan: ShardPlan, time: "_Time") -> Simulation:
     job, costs, storage = time.job, time.costs, time.storage
-    seconds, pace = time.passes()
+    seconds, pace, first = time.passes()
     failure_seconds = _lost(seconds, time.machines)
     savings = {name: seconds - other for name, other in time.without()}
     if failure_seconds:
@@ -399,7 +440,7 @@ def _simulated(plan: ShardPlan, time: "_Time") -> Simulation:
         steps=job.steps,
         seconds=seconds + failure_seconds,
         steps_per_second=1 / pace if pace else float("inf"),
-        first_seconds=costs.first_seconds + storage.latency,
+        first_seconds=max(costs.first_seconds + storage.latency, first),
         limit=max(savings, key=lambda name: savings[name]),
         saved=savings,
         requests_per_second=float(job.requests(storage).sum()) / seconds if seconds else 0.0,
@@ -431,26 +472,95 @@ def _lost(seconds: float, machines: Machines) -> float:
 
 
 @dataclass(frozen=True)
+class _Feed:
+    """How the loop of a worker gets its steps: what `distribute/input` does, which makes trees and threads of its own.
+
+    Args:
+      tree: what the worker iterates.
+      alone: whether it reads its own rows of each global batch alone.
+      divided: whether others read other rows than it; if not, each delivers all that it reads.
+      whole: whether it makes all global batches, as the others do, and cuts its own rows out of each.
+      room: steps whose input may wait before they begin.
+      block: steps that come of one element of the dataset, and are ready together.
+      below: elements of the dataset that may wait to be cut.
+      agrees: whether only all workers together can tell the end. Then a loop draws the input of several steps at once, before
+        the first of them begins.
+    """
+
+    tree: Node
+    alone: bool
+    divided: bool
+    whole: bool
+    room: int
+    block: int
+    below: int
+    agrees: bool
+
+    def draws(self, steps: int) -> Iterator[int]:
+        """For each step, the inputs that the loop draws before it, as `Lockstep` does."""
+        drawn = several = 0
+        for step in range(steps):
+            before = drawn
+            while drawn - step <= (AHEAD if self.agrees else 0):
+                several = min(several + 1, BLOCK) if self.agrees else 1
+                drawn += several
+            yield drawn - before
+
+
+def _feed_of(node: Node, plan: ShardPlan, policy: AutoShardPolicy | Policy | None) -> _Feed:
+    workers, replicas = plan.num_workers, plan.replicas_per_worker
+    tree, applied = worker_tree(node, workers, replicas, 0, policy), decide(node, workers, policy).applied
+    if applied.name == AutoShardPolicy.DATA.name:
+        alone = workers > 1 and _has_own_rows(tree)
+        if not alone or not isinstance(tree, Prefetch):
+            tree = Prefetch(tree if alone else node, 1)
+        size, _ = _ahead(tree)
+        room = max(1, size // replicas) if alone else size
+        agrees = workers > 1 and not alone and node.count_elements() == UNKNOWN
+        return _Feed(tree, alone, True, workers > 1 and not alone, room, 1, 0, agrees)
+    size, cut = _ahead(tree)
+    block, below = 1, 0
+    if isinstance(cut, FrameworkRebatch | FrameworkLegacyRebatch):
+        block, (below, _) = workers, _ahead(cut.input)
+    steps = {plan.workers[int(worker)].steps for worker in _planned(plan)}
+    unknown = None in steps or leaves_out_steps(tree, replicas) or (len(steps) > 1 and Placeholders(tree.spec).watches)
+    room = max(1, size // replicas)
+    return _Feed(tree, False, applied.divides, False, room, block, below, workers > 1 and unknown)
+
+
+def _ahead(node: Node) -> tuple[int, Node]:
+    """Elements that are made ahead, and what makes them. Of several prefetches in a row, only the largest is left."""
+    size = 0
+    while isinstance(node, Prefetch | WithOptions):
+        if isinstance(node, Prefetch):
+            size = max(size, node.buffer_size if node.buffer_size and node.buffer_size > 0 else _AUTOTUNED)
+        node = node.input
+    return size, node
+
+
+@dataclass(frozen=True)
 class _Job:
     """A pass of a job.
 
     Args:
       steps: that all workers take.
       rows, parts: of each worker.
+      made: rows that each makes: those of all workers, where it cuts its own out of global batches.
       bytes: that each reads; None if unknown.
       twice: bytes that several read.
       step_seconds: of a step on the devices.
-      buffer: steps whose input may be ready before they begin.
+      feed: how the loop of a worker gets its steps.
       planned: workers that were planned one by one.
     """
 
     steps: int
     rows: Floats
+    made: Floats
     parts: Floats
     bytes: Floats | None
     twice: int | None
     step_seconds: float
-    buffer: int
+    feed: _Feed
     planned: int
 
     def requests(self, storage: StorageLimits) -> Floats:
@@ -458,9 +568,15 @@ class _Job:
         return self.parts if self.bytes is None else np.maximum(self.parts, self.bytes / storage.request_bytes)
 
 
-def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float, buffer: int) -> _Job:
+def _planned(plan: ShardPlan) -> Ints:
+    """The workers that are planned one by one."""
     count = plan.num_workers
-    chosen = np.unique(np.linspace(0, count - 1, min(count, _MOST_PLANNED)).astype(np.int64))
+    return np.unique(np.linspace(0, count - 1, min(count, _MOST_PLANNED)).astype(np.int64))
+
+
+def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float, feed: _Feed) -> _Job:
+    count = plan.num_workers
+    chosen = _planned(plan)
     planned = [plan.workers[int(worker)] for worker in chosen]
     stands_for = np.searchsorted((chosen[1:] + chosen[:-1] + 1) // 2, np.arange(count), side="right")  # the nearest one
     sizes = [worker.nbytes for worker in planned if worker.nbytes is not None]
@@ -476,7 +592,7 @@ def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float,
         )
     else:
         weights = np.ones(count) if bytes_read is None or not bytes_read.any() else bytes_read
-        own_rows = total * weights / weights.sum()
+        own_rows = (total if feed.divided else total * count) * weights / weights.sum()
     steps = [worker.steps for worker in planned if worker.steps is not None]
     batch = node.rows_per_batch or 1
     most = max(steps) if len(steps) == len(planned) else -(-int(own_rows.max()) * count // batch)
@@ -484,20 +600,52 @@ def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float,
     if bytes_read is not None and plan.reads == "whole files":
         twice = int(bytes_read.sum() - bytes_read.mean())
     parts = np.array([len(worker.parts) for worker in planned], np.float64)[stands_for]
-    return _Job(max(1, most), own_rows, parts, bytes_read, twice, step_seconds, buffer, len(planned))
-
-
-def _buffer_of(node: Node) -> int:
-    """Elements that are made ahead of the loop."""
-    size = 0
-    while isinstance(node, Prefetch):
-        size, node = size + (node.buffer_size if node.buffer_size and node.buffer_size > 0 else _AUTOTUNED), node.input
-    return size
+    made = np.full(count, own_rows.sum()) if feed.whole else own_rows
+    return _Job(max(1, most), own_rows, made, parts, bytes_read, twice, step_seconds, feed, len(planned))
 
 
 # ----------------------------------------------------------------------------
 # The time of a pass, step by step.
 # ----------------------------------------------------------------------------
+
+
+class _Line:
+    """When the inputs of all workers are there: two threads with buffers, of which one cuts what the other makes.
+
+    A thread that finds no room waits with an element in its hands.
+
+    Args:
+      feed: how loops get their steps.
+      steps: of the pass.
+      begin: when each worker begins to make the first element.
+    """
+
+    def __init__(self, feed: _Feed, steps: int, begin: Floats) -> None:
+        self._feed, self._steps = feed, steps
+        self._whole = begin  # when the latest element was made
+        self._ready = begin  # when its steps were put into the buffer
+        self._cuts = np.zeros((max(1, feed.below), len(begin)))  # when the latest elements were taken to be cut
+        self._taken = np.zeros((feed.room, len(begin)))  # when loops took the latest inputs
+
+    def takes(self, number: int, loop: Floats, seconds: Floats) -> Floats:
+        """When the loops have the next input.
+
+        Args:
+          number: of the input.
+          loop: when each loop asks for it.
+          seconds: that each worker needs to make it.
+        """
+        feed, last = self._feed, self._taken[number % self._feed.room]
+        if number % feed.block == 0:
+            whole = (self._whole if feed.below else self._ready) + seconds * min(feed.block, self._steps - number)
+            if feed.below:
+                cut = self._cuts[number // feed.block % feed.below]
+                self._whole = np.maximum(whole, cut)
+                whole = cut[:] = np.maximum(self._whole, self._ready)
+            self._ready = np.maximum(whole, last)
+        takes: Floats = np.maximum(loop, self._ready)
+        last[:] = takes
+        return takes
 
 
 @dataclass(frozen=True)
@@ -516,38 +664,50 @@ class _Time:
     storage: StorageLimits
     machines: Machines
 
-    def passes(self) -> tuple[float, float]:
-        """Seconds of a pass, and of a step of its later half."""
-        job, machines = self.job, self.machines
+    def passes(self) -> tuple[float, float, float]:
+        """Seconds of a pass, of a step of its later half, and until the first step begins."""
+        job, slow = self.job, self.machines.slow
         count = min(job.steps, _MOST_STEPS)
-        inline, ahead = self._of_a_step()
-        random = np.random.default_rng(0)
-        taken = np.zeros((job.buffer, len(job.rows)))  # when the loops took the latest inputs
-        ready, over, halves = np.zeros(len(job.rows)), 0.0, 0.0
-        for step in range(count):
-            times = np.where(random.random(len(ahead)) < machines.slow, _STRAGGLES, 1.0) if machines.slow else 1.0
-            ready = np.maximum(ready, taken[step % job.buffer]) + ahead * times
-            taken[step % job.buffer] = takes = np.maximum(ready, over)
-            start = float((takes + inline * times).max())
+        inline, ahead, fill = self._of_a_step()
+        random, every = np.random.default_rng(0), len(ahead)
+        line = _Line(job.feed, job.steps, fill - inline)
+        costly = job.steps - np.divide(
+            fill, ahead, out=np.zeros(every), where=ahead > 0
+        )  # the last ones are in the buffer
+        drawn, first, over, halves = 0, 0.0, 0.0, 0.0
+        for step, several in enumerate(job.feed.draws(count)):
+            loop = np.full(every, over)
+            for number in range(drawn, min(drawn + several, job.steps)):
+                times = np.clip(costly - number, 0.0, 1.0) if fill else np.ones(every)
+                if slow:
+                    times *= np.where(random.random(every) < slow, _STRAGGLES, 1.0)
+                loop = line.takes(number, loop, ahead * times) + inline * times
+            drawn += several
+            start = float(loop.max())
             over = start + job.step_seconds
+            if step == 0:
+                first = start
             if step == count // 2 - 1:
                 halves = over
         pace = (over - halves) / max(1, count - count // 2)
-        return over + (job.steps - count) * pace, pace
+        return over + (job.steps - count) * pace, pace, first
 
-    def _of_a_step(self) -> tuple[Floats, Floats]:
-        """Seconds of each worker for the input of a step: those that the loop waits for anyway, and those that run ahead."""
+    def _of_a_step(self) -> tuple[Floats, Floats, float]:
+        """Seconds of each worker for the input of a step: those that the loop waits for anyway, and those that run ahead.
+
+        And those before the first one.
+        """
         job, costs, machines = self.job, self.costs, self.machines
-        rows = job.rows / job.steps
-        pace, waits = costs.row_seconds, costs.wait_seconds
+        rows = job.made / job.steps
+        pace, waits, fill = costs.row_seconds, costs.wait_seconds, costs.fill_seconds
         if machines.cores is not None:
             slower = max(1.0, costs.cpu_seconds / machines.cores / pace) if pace else 1.0
-            pace, waits = pace * slower, waits * slower
+            pace, waits, fill = pace * slower, waits * slower, fill * slower
         if machines.input_workers:
-            made = np.full(len(rows), pace * rows.sum() / machines.input_workers)
-            return np.zeros(len(rows)), np.maximum(made, self._reading())
+            made = np.full(len(rows), pace * job.rows.sum() / job.steps / machines.input_workers)
+            return np.zeros(len(rows)), np.maximum(made, self._reading()), fill
         # A loop that does nothing pays for the slowest part. So that is what the parts that run ahead take at most.
-        return waits * rows, np.maximum(pace * rows, self._reading())
+        return waits * rows, np.maximum(pace * rows, self._reading()), fill
 
     def _reading(self) -> Floats:
         """Seconds that the storage needs for the input of a step of each worker."""
@@ -565,12 +725,12 @@ class _Time:
     def without(self) -> Iterator[tuple[str, float]]:
         """The seconds of the pass without each of its limits."""
         job, storage, machines = self.job, self.storage, self.machines
-        free = replace(self.costs, row_seconds=0.0, wait_seconds=0.0)
+        free = replace(self.costs, row_seconds=0.0, wait_seconds=0.0, fill_seconds=0.0)
         even = np.full(len(job.rows), job.rows.mean())
         others = {
             "trainer": replace(self, job=replace(job, step_seconds=0.0)),
             self.costs.slowest: replace(self, costs=free),
-            "uneven workers": replace(self, job=replace(job, rows=even)),
+            "uneven workers": replace(self, job=replace(job, rows=even, made=np.full(len(even), job.made.mean()))),
             "cores": replace(self, machines=replace(machines, cores=None)),
             "slow workers": replace(self, machines=replace(machines, slow=0.0)),
             "storage bandwidth": replace(self, storage=replace(storage, bandwidth=None)),
