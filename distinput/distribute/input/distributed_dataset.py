@@ -356,7 +356,7 @@ class DistributedIterator(Closing):
         if not self._compared:
             self._compare()
         while not (self._ended or self._closed):
-            left_out = any(first <= self._given_out < stop for first, stop in self._skip)
+            left_out = bool(self._skip) and any(first <= self._given_out < stop for first, stop in self._skip)
             try:
                 step = self._steps.next(keeps_partial)
             except Exception as error:
