@@ -2,7 +2,7 @@
 """`interop.jax.batches`: the batches of a dataset as global arrays, put on the devices ahead of time."""
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import gcd
 from operator import is_
@@ -114,7 +114,7 @@ class RowPieces:
         assert each is not None, "of every batch"
         return each
 
-    @property
+    @cached_property
     def starts(self) -> tuple[int, ...]:
         """The first row of each of them."""
         return tuple([int(number) * self.size for number in self.assignment.numbers(0, self.count)])
@@ -246,7 +246,6 @@ class Placement:
         self._full: Any = None  # the mask of a full batch, on the devices
         self._full_masks: Sequence[Array] = ()  # that it was made of
         self._shares_full = True
-        self._starts = pieces.starts
 
     def __call__(self, step: Any) -> Any:
         """A step on the devices.
@@ -301,8 +300,7 @@ class Placement:
         if not self._masked or step[1] is not self._full or not self._full.is_deleted():
             return step
         self._shares_full = False  # the program donates its masks, so each step gets one of its own from now on
-        masks = [np.ones(self._pieces.size, bool) for _ in self._starts]
-        return step[0], self._put([masks], [self.mask_sharding])[0]
+        return step[0], self._put([self._full_masks], [self.mask_sharding])[0]
 
     def _put(self, hosts: Sequence[Sequence[Array]], shardings: Sequence[Any]) -> list[Any]:
         if self._whole and self.on_host:
@@ -319,7 +317,7 @@ class Placement:
                 return [jax.device_put(_joined(hosts[0]), shardings[0])]
             return list(jax.device_put([_joined(parts) for parts in hosts], list(shardings)))
         pieces = self._pieces
-        return put_pieces(self._who, hosts, shardings, pieces.size, self._starts, pieces.rows)
+        return put_pieces(self._who, hosts, shardings, pieces.size, pieces.starts, pieces.rows)
 
 
 def put_pieces(
