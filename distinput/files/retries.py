@@ -2,9 +2,7 @@
 """Requests to remote storage that fail, or do not come back, are made again: the one place for it."""
 
 import errno
-import random
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
 from numbers import Real
@@ -12,8 +10,10 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.url_secrets import scrub, without_secrets
+
+random, socket = library("random"), library("socket")  # for requests that fail
 
 T = TypeVar("T")
 
