@@ -4,13 +4,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from distinput.kernels.spans import gather_spans
+from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, Array, Ints
+
+if TYPE_CHECKING:
+    from distinput.kernels import spans as span_kernels
+else:
+    span_kernels = later("distinput.kernels.spans")  # for texts that are moved
 
 __all__ = [
     "Array",
@@ -419,7 +424,7 @@ class Strings(Column):
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         out = np.empty(int(offsets[-1]), np.uint8)
-        gather_spans(self.data, starts, sizes, out, offsets)
+        span_kernels.gather_spans(self.data, starts, sizes, out, offsets)
         return out, offsets
 
     def used(self) -> "Strings":

@@ -3,17 +3,25 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.kernels.spans import gather_spans
+from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
-from distinput.values.ragged_rows import row_numbers, splits_of
-from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import RaggedTensorSpec
+
+if TYPE_CHECKING:
+    from distinput.kernels import spans as span_kernels
+    from distinput.values import ragged_rows
+    from distinput.values import ragged_tensor as ragged_tensors
+    from distinput.values.ragged_tensor import RaggedTensor
+else:
+    span_kernels = later("distinput.kernels.spans")  # for rows of different lengths that are moved
+    # Few elements are ragged.
+    ragged_rows, ragged_tensors = later("distinput.values.ragged_rows"), later("distinput.values.ragged_tensor")
 
 # ----------------------------------------------------------------------------
 # Rows that differ in their first dimension: *spans* (start and length) over a column of values, which are not moved.
@@ -92,7 +100,9 @@ class Ragged(Column):
             width = source[0].nbytes
             out = np.empty((total, *source.shape[1:]), source.dtype)
             target = out.reshape(-1).view(np.uint8)
-            gather_spans(source.reshape(-1).view(np.uint8), starts * width, sizes * width, target, before * width)
+            span_kernels.gather_spans(
+                source.reshape(-1).view(np.uint8), starts * width, sizes * width, target, before * width
+            )
             return Dense(out)
         return self.flat.take(np.arange(total) + np.repeat(starts - before, sizes))
 
@@ -137,11 +147,11 @@ class RaggedBatches(Column):
     def __len__(self) -> int:
         return len(self.starts)
 
-    def row(self, index: int) -> RaggedTensor:
+    def row(self, index: int) -> "RaggedTensor":
         start = int(self.starts[index])
         return ragged_tensor(self.flat.rows(start, start + int(self.sizes[index])))
 
-    def values(self) -> Iterator[RaggedTensor]:
+    def values(self) -> "Iterator[RaggedTensor]":
         if not len(self.starts):
             return
         ends = self.starts + self.sizes
@@ -155,9 +165,10 @@ class RaggedBatches(Column):
         whole = ragged_tensor(flat)
         values, splits = whole.values, whole.row_splits
         bounds = splits.tolist() if len(splits) < _FEW_ROWS * len(starts) else splits
+        kind = type(whole)
         for start, stop in zip(starts, stops, strict=True):
             begin = bounds[start]
-            yield RaggedTensor(values[begin : bounds[stop]], splits[start : stop + 1] - begin)
+            yield kind(values[begin : bounds[stop]], splits[start : stop + 1] - begin)
 
     def rows(self, start: int, stop: int, step: int = 1) -> "RaggedBatches":
         return RaggedBatches(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step])
@@ -177,7 +188,7 @@ class RaggedBatches(Column):
         ends = starts + sizes
         if (starts[1:] == ends[:-1]).all():
             return flat.rows(int(starts[0]), int(ends[-1]))
-        return flat.take(row_numbers(starts, sizes))
+        return flat.take(ragged_rows.row_numbers(starts, sizes))
 
     def copied(self) -> "RaggedBatches":
         return RaggedBatches(self.unstack().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes)
@@ -208,23 +219,23 @@ def _side_by_side(rows: "Ragged | RaggedBatches") -> bool:
     return True
 
 
-def ragged_tensor(rows: "Ragged | RaggedBatches") -> RaggedTensor:
+def ragged_tensor(rows: "Ragged | RaggedBatches") -> "RaggedTensor":
     """All rows of a column as one ragged tensor; a view if the values lie one after the other."""
     values = rows.unstack()
     made = ragged_tensor(values) if isinstance(values, Ragged | RaggedBatches) else values.whole()  # type: ignore[attr-defined]
-    return RaggedTensor(made, splits_of(rows.sizes))
+    return ragged_tensors.RaggedTensor(made, ragged_rows.splits_of(rows.sizes))
 
 
-def rows_column(ragged: RaggedTensor) -> "Ragged | RaggedBatches":
+def rows_column(ragged: "RaggedTensor") -> "Ragged | RaggedBatches":
     """The rows of a ragged tensor as a column."""
     splits, values = ragged.row_splits, ragged.values
     starts, sizes = splits[:-1], splits[1:] - splits[:-1]
-    if isinstance(values, RaggedTensor):
+    if is_ragged(values):
         return RaggedBatches(rows_column(values), starts, sizes)
     return Ragged(Strings.of_array(values) if values.dtype == STRING else Dense(values), starts, sizes, loose=True)
 
 
-def column_of_ragged(items: Sequence[RaggedTensor]) -> RaggedBatches:
+def column_of_ragged(items: "Sequence[RaggedTensor]") -> RaggedBatches:
     """Ragged tensors, at least one, as a column.
 
     Raises:
@@ -232,7 +243,7 @@ def column_of_ragged(items: Sequence[RaggedTensor]) -> RaggedBatches:
     """
     first = items[0]
     for item in items:
-        if not isinstance(item, RaggedTensor):
+        if not is_ragged(item):
             raise TypeError(f"the elements differ: some are ragged tensors, some are not, as {item!r}")
         if (item.dtype, item.ragged_rank, item.flat_values.shape[1:]) != (
             first.dtype,
@@ -244,14 +255,14 @@ def column_of_ragged(items: Sequence[RaggedTensor]) -> RaggedBatches:
     return batches_of(flat, np.fromiter(map(len, items), np.int64, len(items)))
 
 
-def _joined(items: Sequence[Any]) -> RaggedTensor:
+def _joined(items: Sequence[Any]) -> "RaggedTensor":
     lengths = np.concatenate([item.row_lengths() for item in items])
     parts = [item.values for item in items]
-    values = _joined(parts) if isinstance(parts[0], RaggedTensor) else np.concatenate(parts)
-    return RaggedTensor(values, splits_of(lengths))
+    values = _joined(parts) if is_ragged(parts[0]) else np.concatenate(parts)
+    return ragged_tensors.RaggedTensor(values, ragged_rows.splits_of(lengths))
 
 
-def _kind(item: RaggedTensor) -> str:
+def _kind(item: "RaggedTensor") -> str:
     return f"shape {item.shape} with ragged_rank {item.ragged_rank} and dtype {dtype_name(item.dtype)}"
 
 

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,16 @@ from distinput.columns.ragged import (
     column_of_ragged,
 )
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, as_leaf, is_ragged, members_of, shape_of
 from distinput.values.nest import component
-from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
+
+if TYPE_CHECKING:
+    from distinput.values import ragged_tensor
+else:
+    ragged_tensor = later("distinput.values.ragged_tensor")  # few elements are ragged
 
 # ----------------------------------------------------------------------------
 # Values of Python where somebody has stated what they are: numbers and lists have no dtype of their own, and take that one.
@@ -75,7 +80,7 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
         return as_leaf(value)
     listed = isinstance(value, list | tuple | range)
     if leaf.ragged_rank and listed:
-        return RaggedTensor.from_list(value, leaf.dtype, leaf.ragged_rank)
+        return ragged_tensor.RaggedTensor.from_list(value, leaf.dtype, leaf.ragged_rank)
     members = members_of(value) if listed else [value]
     if not members:
         return _empty(value, leaf)

@@ -3,9 +3,7 @@
 
 import errno
 import io
-import lzma
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError
+from distinput.names.lazy import library
+
+lzma, zipfile = library("lzma"), library("zipfile")  # for archives
 
 # ----------------------------------------------------------------------------
 # The header of a NumPy array file, and the errors of what reads such files; nothing is unpickled.
@@ -121,18 +122,10 @@ def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
     return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
 
 
-_OF_ARCHIVES = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-)
-"""What `zipfile` and its codecs raise for what they cannot read."""
+def _of_archives() -> tuple[type[Exception], ...]:
+    """What `zipfile` and its codecs raise for what they cannot read."""
+    bad = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, lzma.LZMAError, struct.error)
+    return *bad, EOFError, NotImplementedError, RuntimeError, ValueError
 
 
 @contextmanager
@@ -144,7 +137,7 @@ def reading_archive() -> Iterator[None]:
     """
     try:
         yield
-    except _OF_ARCHIVES as error:
+    except _of_archives() as error:
         raise MalformedArchive(str(error)) from error
     except OSError as error:  # without a number, or of a place before the beginning, it is not of the operating system
         if error.errno not in (None, errno.EINVAL):
@@ -152,7 +145,7 @@ def reading_archive() -> Iterator[None]:
         raise MalformedArchive(str(error)) from error
 
 
-def content_of(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def content_of(archive: Any, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The content of a member of an archive, in memory once; `ZipFile.read` has it there twice.
 
     Raises:

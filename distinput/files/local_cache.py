@@ -3,13 +3,11 @@
 
 import contextlib
 import os
-import tempfile
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,9 @@ import numpy as np
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.paths import FileLock
 from distinput.kernels.cache import is_own
+from distinput.names.lazy import library
+
+hashlib, tempfile = library("hashlib"), library("tempfile")  # for remote files
 
 # ----------------------------------------------------------------------------
 # What was read of remote files, kept in a local folder that processes share: whole blocks, up to a total size.
@@ -116,7 +117,7 @@ class LocalCache:
           ranges: the first byte of each, and the byte after it.
           fetch: gives some ranges of the file.
         """
-        home = os.path.join(self._folder, blake2b(version.encode(), digest_size=16).hexdigest())
+        home = os.path.join(self._folder, hashlib.blake2b(version.encode(), digest_size=16).hexdigest())
         numbers = sorted({n for a, b in ranges for n in range(a // BLOCK_BYTES, -(-min(b, size) // BLOCK_BYTES))})
         blocks = {number: self._load(home, number, _length(number, size)) for number in numbers}
         missing = [number for number, block in blocks.items() if block is None]
@@ -216,7 +217,8 @@ def _made(home: str) -> tuple[int, str]:
     for _ in range(10):
         with contextlib.suppress(FileNotFoundError):
             os.makedirs(home, exist_ok=True)
-            return tempfile.mkstemp(prefix=".", dir=home)
+            made: tuple[int, str] = tempfile.mkstemp(prefix=".", dir=home)
+            return made
     raise FileNotFoundError(f"{home}: another process removes this folder as soon as it is made; give another one")
 
 

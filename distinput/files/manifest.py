@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of files: their names, sizes and versions, as a few arrays, in a manifest, or as a fingerprint of a few words."""
 
-import json
 import os
 import stat
 from bisect import bisect_left
@@ -19,9 +18,11 @@ from distinput.files.paths import Paths, ask_each, file_system, list_matching, l
 from distinput.files.range_requests import is_web
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.url_secrets import printed_without_secrets, public_url
 from distinput.values.spec_json import MalformedJson, json_value, member
+
+json = library("json")  # for those who write
 
 # ----------------------------------------------------------------------------
 # Many files as a few arrays: a million names take no more memory than their characters.

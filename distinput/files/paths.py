@@ -10,15 +10,17 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from glob import escape, glob, has_magic
 from io import IOBase
-from pathlib import Path
 from platform import node
 from typing import Any, Self, TypeVar
 
 from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError, NoMatchError
 from distinput.files.mounts import mounted, object_store, retries_of
 from distinput.files.retries import persistently
+from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
+
+pathlib = library("pathlib")  # for folders with all that is below them
 
 # ----------------------------------------------------------------------------
 # Braces in patterns of paths: `{a,b}` and `{000..127}` stand for several names, as in a shell.
@@ -431,7 +433,7 @@ def _folders_below(base: str) -> Iterator[tuple[str, list[str]]]:
     Raises:
       OSError: one of them cannot be listed.
     """
-    above = Path(os.path.realpath(base or os.curdir)).parents
+    above = pathlib.Path(os.path.realpath(base or os.curdir)).parents
     waiting = [(base, frozenset(map(_identity, above)))]
     while waiting:
         folder, within = waiting.pop()
@@ -447,7 +449,7 @@ def _folders_below(base: str) -> Iterator[tuple[str, list[str]]]:
                 waiting.append((path, within))
 
 
-def _identity(path: str | Path) -> tuple[int, int]:
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int]:
     found = os.stat(path)
     return found.st_dev, found.st_ino
 

@@ -4,7 +4,6 @@
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -13,8 +12,11 @@ from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
 from distinput.files.paths import file_system
 from distinput.files.retries import ShortAnswerError, persistently
+from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import public_url
+
+hashlib = library("hashlib")  # for remote files
 
 # ----------------------------------------------------------------------------
 # Which version of a remote file an answer is of, so that what is read of a file is of one version.
@@ -51,7 +53,9 @@ def facts_in(found: Any) -> FileMetadata:
     size = found.get("size")
     known = [str(found[key]) for key in (*_VERSIONS, *_TIMES) if found.get(key) is not None]
     if not known:  # a file system with words of its own, such as "created"
-        known = [blake2b(str(sorted(found.items())).encode(errors="surrogateescape"), digest_size=8).hexdigest()]
+        known = [
+            hashlib.blake2b(str(sorted(found.items())).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+        ]
     written = [str(found[key]) for key in _TIMES if found.get(key) is not None]
     return FileMetadata(
         None if size is None or not found.get("partial", True) else int(size),

@@ -2,9 +2,7 @@
 """Requests to remote storage that fail, or do not come back, are made again: the one place for it."""
 
 import errno
-import random
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
 from numbers import Real
@@ -12,8 +10,10 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.url_secrets import scrub, without_secrets
+
+random, socket = library("random"), library("socket")  # for requests that fail
 
 T = TypeVar("T")
 
@@ -184,6 +184,7 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
       TimeoutError: no request came back before the deadline.
       Exception: that of `ask`, if it will not pass, or the last one before the deadline; a note says how many there were.
     """
+    uniform, _ = random.uniform, socket.EAI_NONAME  # loaded now: they are needed where no more files can be opened
     start_time, failures, short, pause = time.monotonic(), 0, 0, retries.first_pause
     given_up = cancel or Event()
     while True:
@@ -193,7 +194,7 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
         except Exception as caught:
             error = what_failed(caught)
             short += isinstance(error, ShortAnswerError)
-            wait = random.uniform(0, min(pause, retries.longest_pause))
+            wait = uniform(0, min(pause, retries.longest_pause))
             patience = min(retries.deadline, _UNREACHABLE_SECONDS) if _unreachable(error) else retries.deadline
             left = patience - (time.monotonic() - start_time)
             scrub(error)

@@ -2,11 +2,9 @@
 """Atomic writing of files: a file is written completely or not at all."""
 
 import contextlib
-import hashlib
 import os
 import stat
 import time
-import uuid
 import warnings
 from collections.abc import Iterator
 from io import FileIO
@@ -20,7 +18,10 @@ from distinput.files.compression import Compression, Deflater, compression_of
 from distinput.files.paths import UNFINISHED, file_system, has_name, local_path, locked
 from distinput.files.source import naming
 from distinput.kernels.checksums import crc32
+from distinput.names.lazy import library
 from distinput.run.threads import Ending
+
+hashlib, uuid = library("hashlib"), library("uuid")  # for those who write
 
 # ----------------------------------------------------------------------------
 # Unfinished files: written under a hidden name beside the final one, which no pattern matches.

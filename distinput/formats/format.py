@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of a file format, and the portions that are decoded together."""
 
-import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,9 +17,11 @@ from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.folder import without_notes
 from distinput.files.manifest import FileTable
 from distinput.files.source import read_range, size_of
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec import Spec
+
+hashlib = library("hashlib")  # for fingerprints
 
 # ----------------------------------------------------------------------------
 # A portion: rows of a file that are decoded together, possibly before they are requested.
@@ -495,7 +496,7 @@ class Fragments:
         found.update(os.fsencode("\0".join(self.files.path(i) for i in range(len(self.files)))))
         for part in (self.file, self.start, self.stop):
             found.update(np.ascontiguousarray(part).tobytes())
-        return found.hexdigest()
+        return str(found.hexdigest())
 
     def __str__(self) -> str:
         return f"{len(self)} parts of {len(self.files)} files #{self.digest}"

@@ -2,14 +2,12 @@
 """Indices: the offsets of the records of a file, kept beside it or in a folder, and what they add to its format."""
 
 import io
-import json
 import os
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import field, fields
 from functools import lru_cache
-from hashlib import blake2b
 from itertools import pairwise
 from threading import Lock
 from typing import Any, ClassVar
@@ -29,10 +27,12 @@ from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.kernels.kernel import renewed
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.url_secrets import public_url
 from distinput.values.buffers import Bytes
 from distinput.values.spec_json import MalformedJson, json_value
+
+hashlib, json = library("hashlib"), library("json")  # for files that have no index yet
 
 # ----------------------------------------------------------------------------
 # Index files that lie beside TFRecord files: the offsets of the records, written together with the file or for it.
@@ -176,7 +176,7 @@ def index_path(path: str, format: str, folder: str | None) -> str:
         hidden = f".{name}.{format}{ENDING}"
         return join_path(beside, hidden) if beside else hidden
     _check_own(folder)
-    place = blake2b(public_url(path).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+    place = hashlib.blake2b(public_url(path).encode(errors="surrogateescape"), digest_size=8).hexdigest()
     return join_path(folder, f"{name}.{place}.{format}{ENDING}")
 
 

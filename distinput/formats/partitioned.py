@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 
@@ -20,10 +19,12 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Portion, Position
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.values.nest import Structure, structure_of
 from distinput.values.nullable import Nullable
 from distinput.values.spec import Spec, TensorSpec
+
+parse = library("urllib.parse")  # for folders that are named after values
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder for rows that have none."""
@@ -101,7 +102,7 @@ def _folders(path: str) -> dict[str, str]:
     for folder in re.split(r"[/\\]", path)[:-1]:
         name, equals, text = folder.partition("=")
         if name and equals:
-            name, text = unquote(name), unquote(text)
+            name, text = parse.unquote(name), parse.unquote(text)
             if columns.setdefault(name, text) != text:
                 raise InvalidArgumentError(
                     f"{path}: two of its folders name the column {name!r}, as {columns[name]!r} and as {text!r}; give one "

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which format files have: by their names or, where names say nothing, by the first bytes of the first file."""
 
-import json
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,10 @@ from distinput.files.source import EMPTY, FileStream, refuse_pipe, size_of
 from distinput.formats import FORMATS
 from distinput.formats.format import Format
 from distinput.kernels.checksums import masked_crc32c_of_bytes
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.values.buffers import Bytes
+
+json = library("json")  # for a file whose name says nothing
 
 SUFFIXES: dict[str, tuple[str, ...]] = {
     "audio": (".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".aiff", ".wma"),

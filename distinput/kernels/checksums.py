@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import (
@@ -27,6 +27,9 @@ from distinput.kernels.machine import (
     store_u64,
     will_load,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # ----------------------------------------------------------------------------
 # CRC-32, the checksum of gzip and of the manifests of written files, several times as fast as zlib's.

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from functools import cache, cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,15 +13,19 @@ from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, loosened
 from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.check import at_least, parallel_calls
 from distinput.plan.families import Stacking
 from distinput.plan.node import Needs
 from distinput.run.run import Run
 from distinput.values.leaves import as_dtype
 from distinput.values.nest import Structure, structure_of
-from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
+
+if TYPE_CHECKING:
+    from distinput.values import sparse_tensor
+else:
+    sparse_tensor = later("distinput.values.sparse_tensor")  # for sparse_batch
 
 # ----------------------------------------------------------------------------
 # `batch`: consecutive elements stacked.
@@ -252,11 +256,11 @@ class SparseBatch(Stacking):
         columns = [column_of(list(parts)) for parts in zip(*batches, strict=True)]
         return ColumnBlock(_sparse_structure(), columns, block.size)
 
-    def _of(self, batch: Any) -> SparseTensor:
+    def _of(self, batch: Any) -> "sparse_tensor.SparseTensor":
         if not self.row_dims:
-            return SparseTensor(np.arange(len(batch))[:, None], batch, np.array([len(batch)], np.int64))
+            return sparse_tensor.SparseTensor(np.arange(len(batch))[:, None], batch, np.array([len(batch)], np.int64))
         rows, shapes = batch
-        made: SparseTensor = rows.to_sparse()
+        made: sparse_tensor.SparseTensor = rows.to_sparse()
         count, largest = len(shapes), shapes.max(axis=0).tolist()
         for size, wanted in zip(largest, self.row_dims, strict=True):
             if wanted is not None and size > wanted:
@@ -271,7 +275,7 @@ class SparseBatch(Stacking):
 @cache
 def _sparse_structure() -> Structure:
     """The parts of a sparse tensor."""
-    return structure_of(SparseTensor(0, 0, 0))
+    return structure_of(sparse_tensor.SparseTensor(0, 0, 0))
 
 
 _ROWS_AND_SHAPES: Structure = structure_of((0, 0))

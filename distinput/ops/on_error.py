@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`on_error` and `ignore_errors`: elements that fail are left out, within a budget, and written down."""
 
-import json
 import os
 import warnings
 from dataclasses import field, replace
 from functools import partial
-from hashlib import blake2b
 from typing import Any, ClassVar
 
 from distinput.columns.block import Block, Failure, concat_blocks, fault_of, sound_parts, trouble_of
@@ -23,13 +21,15 @@ from distinput.errors import (
     UnavailableError,
 )
 from distinput.files.paths import unlock
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements, kept_apart
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
 from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mistake, options_of
 from distinput.run.run import OpCounters, Run
 from distinput.url_secrets import without_secrets
+
+hashlib, json = library("hashlib"), library("json")  # for elements that are left out
 
 # ----------------------------------------------------------------------------
 # The quarantine file: one line of JSON for each element that failed, which several processes append to.
@@ -119,7 +119,7 @@ def _word(line: bytes, record: dict[str, Any]) -> bytes:
     place = record.get("row") if record.get("row") is not None else record.get("byte")
     if record.get("file") is not None and place is not None:
         line = json.dumps([record["file"], place, record.get("op")]).encode()
-    return blake2b(line, digest_size=12).digest()
+    return bytes(hashlib.blake2b(line, digest_size=12).digest())
 
 
 def _record(line: bytes) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,10 +11,9 @@ from distinput.columns.block import Block, ColumnBlock, Failure, sound_parts, st
 from distinput.columns.column import Ints, StackError
 from distinput.columns.regroup import split
 from distinput.columns.rows import ChunkedBlock, RowQueue, Stream
-from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import State, is_count
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
@@ -22,6 +21,11 @@ from distinput.run.run import Run
 from distinput.values.leaves import shape_of
 from distinput.values.nest import LEAF, component
 from distinput.values.spec import LeafSpec, SparseTensorSpec, Spec, TensorSpec, no_rows
+
+if TYPE_CHECKING:
+    from distinput.columns import sparse_rows
+else:
+    sparse_rows = later("distinput.columns.sparse_rows")  # for batches that are taken apart
 
 # ----------------------------------------------------------------------------
 # `unbatch`: the rows of each batch as elements.
@@ -220,7 +224,7 @@ def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None
         return block.unstack(), None
     counts, error = row_counts(op, block)
     part = block.rows(0, len(counts)).columnar()
-    columns = unfolded([c.unstack() for c in part.folded().columns])
+    columns = sparse_rows.unfolded([c.unstack() for c in part.folded().columns])
     return ColumnBlock(part.structure, columns, int(counts.sum())), error
 
 
@@ -504,7 +508,7 @@ class LegacyRebatch(Node):
             size = -(-counts // pieces)
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
             columns.append(split(column.unstack(), each))
-        return ColumnBlock(block.structure, unfolded(columns), block.size * pieces)
+        return ColumnBlock(block.structure, sparse_rows.unfolded(columns), block.size * pieces)
 
 
 def _split(block: Block, counts: Ints, *, tolerant: bool) -> Iterator[tuple[Block, int]]:

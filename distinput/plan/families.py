@@ -29,16 +29,17 @@ from distinput.run.run import Run
 from distinput.run.threads import loader_worker
 from distinput.values.leaves import TensorShape, dtype_name, shape_of
 from distinput.values.nest import Structure
-from distinput.values.nullable import is_nullable
 from distinput.values.spec import DatasetSpec, ElementsSpec, LeafSpec, Spec, TensorSpec, merge_shapes
 
 if TYPE_CHECKING:
     from distinput.columns import picked as picking
     from distinput.plan import batch_sizes as sizes_of_batches
     from distinput.plan.batch_sizes import BatchSizes
+    from distinput.values import nullable as nullables
 else:
     picking = later("distinput.columns.picked")  # for rows that are reached by position
     sizes_of_batches = later("distinput.plan.batch_sizes")  # for workers
+    nullables = later("distinput.values.nullable")  # for columns with nulls
 
 # ----------------------------------------------------------------------------
 # Randomness: every random choice is a function of (seed, epoch, position), so it can be made again.
@@ -660,7 +661,7 @@ def _merged(op: str, a: Spec, b: Spec) -> Spec:
 def _cure_of_nulls(a: Structure, b: Structure) -> str:
     """What to do if a column may be missing in one of two datasets; else nothing."""
     for name, one, other in zip(a.keys, a.children, b.children, strict=False) if a.keys == b.keys else ():
-        if is_nullable(one) != is_nullable(other):
+        if nullables.is_nullable(one) != nullables.is_nullable(other):
             return f"; one of them has nulls in {name!r}: have the readers of both tell them, with valid=[{name!r}]"
     return ""
 

@@ -13,9 +13,13 @@ import numpy as np
 
 from distinput.columns.block import fault_of
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import dataclass
-from distinput.names.words import meant
+from distinput.names.lazy import dataclass, later
 from distinput.plan.node import Node, walk
+
+if TYPE_CHECKING:
+    from distinput.names import words
+else:
+    words = later("distinput.names.words")  # for messages alone
 
 # ----------------------------------------------------------------------------
 # `SkipErrors`: how many elements that fail may be left out, and where they are written down.
@@ -321,7 +325,9 @@ class _Settings:
 
     @classmethod
     def _unknown(cls, name: str) -> AttributeError:
-        return AttributeError(f"{cls.__name__} has no option {name!r}; {meant(name, sorted(cls._fields()), 'it has')}")
+        return AttributeError(
+            f"{cls.__name__} has no option {name!r}; {words.meant(name, sorted(cls._fields()), 'it has')}"
+        )
 
     @classmethod
     def _fields(cls) -> dict[str, Any]:

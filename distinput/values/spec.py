@@ -22,14 +22,14 @@ from distinput.values.leaves import (
     zero,
 )
 from distinput.values.nest import LEAF, Structure, component, structure_of
-from distinput.values.ragged_tensor import RaggedTensor, without_rows
 
 if TYPE_CHECKING:
     from distinput.names import words
-    from distinput.values import sparse_tensor
+    from distinput.values import ragged_tensor, sparse_tensor
 else:
     words = later("distinput.names.words")  # for messages alone
-    sparse_tensor = later("distinput.values.sparse_tensor")  # few elements are sparse
+    ragged_tensor = later("distinput.values.ragged_tensor")  # few elements are ragged
+    sparse_tensor = later("distinput.values.sparse_tensor")  # or sparse
 
 
 # ----------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class RaggedTensorSpec(TensorSpec):
     @property
     def value_type(self) -> type:
         """`RaggedTensor`."""
-        return RaggedTensor
+        return ragged_tensor.RaggedTensor
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether a value fits, or some value may fit both this spec and another one.
@@ -498,7 +498,7 @@ def no_rows(leaf: TensorSpec, inner: tuple[int, ...]) -> Any:
         return sparse_tensor.SparseTensor(np.empty((0, len(shape)), np.int64), zero(leaf.dtype, (0,)), shape)
     if not leaf.ragged_rank:
         return zero(leaf.dtype, (0, *inner))
-    return without_rows(leaf.dtype, leaf.ragged_rank, inner[leaf.ragged_rank :])
+    return ragged_tensor.without_rows(leaf.dtype, leaf.ragged_rank, inner[leaf.ragged_rank :])
 
 
 def merge_shapes(a: Shape, b: Shape) -> Shape:

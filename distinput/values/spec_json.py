@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Specs as JSON, for files that say what their elements look like; JSON of others, looked at before it is used."""
 
-import json
 import sys
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.names.lazy import library
 from distinput.names.words import shown
 from distinput.values.leaves import STRING, dtype_code
 from distinput.values.nest import LEAF, NONE, Structure, component, structure_of
@@ -26,6 +26,8 @@ from distinput.values.spec import (
     dense_shape_spec,
     shape_fits,
 )
+
+json = library("json")  # for mistakes, and for those who write
 
 # ----------------------------------------------------------------------------
 # JSON that files and messages hold, looked at before it is used.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifest of a folder of written files, and the journal from which a writing goes on."""
 
-import json
 import os
 import re
 from collections.abc import Iterable
@@ -21,11 +20,13 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of
 from distinput.formats import FORMATS, format_named
 from distinput.kernels.checksums import crc32
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member
 from distinput.writers import WRITERS
+
+json = library("json")  # for those who write
 
 # ----------------------------------------------------------------------------
 # The manifest of a folder of written files: what makes them a dataset, since without it there is none.

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -26,9 +26,15 @@ from distinput.distribute.core.options import CommunicationOptions
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import DistributedValues, present_in, refuse_sparse_values, replica_leaves
 from distinput.errors import InvalidArgumentError
+from distinput.names.lazy import later
 from distinput.values.leaves import is_ragged
-from distinput.values.ragged_rows import splits_of
-from distinput.values.ragged_tensor import RaggedTensor, counts_over, sums_over
+
+if TYPE_CHECKING:
+    from distinput.values import ragged_rows, ragged_tensor
+    from distinput.values.ragged_tensor import RaggedTensor
+else:
+    # Few values are ragged.
+    ragged_rows, ragged_tensor = later("distinput.values.ragged_rows"), later("distinput.values.ragged_tensor")
 
 # ----------------------------------------------------------------------------
 # What adds and joins the values of all replicas: here for the replicas of one process.
@@ -316,7 +322,7 @@ def gather_ragged(
     present: Sequence[bool] | None = None,
     call: str,
     name: str,
-) -> RaggedTensor:
+) -> "RaggedTensor":
     """The rows of all replicas, one after the other.
 
     Raises:
@@ -333,7 +339,7 @@ def gather_ragged(
     lengths = [reducer.gather(each, 0, present=present, call=f"{call}, row lengths", name=name) for each in levels]
     made = reducer.gather([part.flat_values for part in parts], 0, present=present, call=call, name=name)
     for each in reversed(lengths):
-        made = RaggedTensor(made, splits_of(each))
+        made = ragged_tensor.RaggedTensor(made, ragged_rows.splits_of(each))
     return made  # type: ignore[no-any-return]
 
 
@@ -360,7 +366,7 @@ def reduce_ragged(
     Source: `tf.reduce_sum` and `tf.reduce_mean` of ragged tensors.
     """
 
-    def local() -> tuple[RaggedTensor, tuple[int, ...], list[Any], list[Any] | None]:
+    def local() -> tuple["RaggedTensor", tuple[int, ...], list[Any], list[Any] | None]:
         """The first part, the axes, and the sums and counts of rows; or all values, if no ragged axis is left."""
         first = _alike(parts, call)
         if first.dtype.kind not in "iufc":
@@ -379,8 +385,9 @@ def reduce_ragged(
                 f"{call}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
             )
         wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
-        sums, counts = [sums_over(part, axes, wide) for part in parts], [counts_over(part, axes) for part in parts]
-        if any(isinstance(part, RaggedTensor) for part in sums):
+        sums = [ragged_tensor.sums_over(part, axes, wide) for part in parts]
+        counts = [ragged_tensor.counts_over(part, axes) for part in parts]
+        if any(is_ragged(part) for part in sums):
             raise InvalidArgumentError(
                 f"{call}: over axis {axis} the rows of ragged tensors stay ragged, and those of replicas have no sum; add a "
                 "ragged axis or axis 0"
@@ -402,11 +409,11 @@ def reduce_ragged(
     return mean_of_rows(total, rows, first.dtype)
 
 
-def _alike(parts: Sequence[Any], call: str) -> RaggedTensor:
+def _alike(parts: Sequence[Any], call: str) -> "RaggedTensor":
     """The first part; all must be of its kind."""
     first = parts[0]
     for i, part in enumerate(parts):
-        if not isinstance(part, RaggedTensor) or not isinstance(first, RaggedTensor) or _kind(part) != _kind(first):
+        if not is_ragged(part) or not is_ragged(first) or _kind(part) != _kind(first):
             raise InvalidArgumentError(
                 f"{call}: ragged tensors must be of one kind on all replicas, got {_told(first)} on replica 0 and "
                 f"{_told(part)} on replica {i}"
@@ -414,17 +421,17 @@ def _alike(parts: Sequence[Any], call: str) -> RaggedTensor:
     return first  # type: ignore[no-any-return]
 
 
-def _kind(part: RaggedTensor) -> tuple[Any, ...]:
+def _kind(part: "RaggedTensor") -> tuple[Any, ...]:
     return part.dtype, part.ragged_rank, part.flat_values.shape[1:]
 
 
 def _told(part: Any) -> str:
-    if not isinstance(part, RaggedTensor):
+    if not is_ragged(part):
         return f"an array of shape {list(np.shape(part))}"
     return f"shape {part.shape} and dtype {part.dtype}"
 
 
-def _lengths(part: RaggedTensor) -> list[Any]:
+def _lengths(part: "RaggedTensor") -> list[Any]:
     """The row lengths on all levels."""
     return [splits[1:] - splits[:-1] for splits in part.nested_row_splits]
 

@@ -4,24 +4,30 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distinput.columns.block import balanced_slices
-from distinput.columns.python_values import as_decimals, makes_rows
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import PartialPerReplica, PerReplica
 from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.names.lazy import later
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.leaves import shape_of, zero
 from distinput.values.nest import Structure, maker
-from distinput.values.ragged_tensor import RaggedTensor
-from distinput.values.sparse_tensor import SparseTensor, sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
+
+if TYPE_CHECKING:
+    from distinput.columns import python_values
+    from distinput.values import ragged_tensor, sparse_tensor
+else:
+    python_values = later("distinput.columns.python_values")  # for steps that are filled up
+    # Few elements are ragged or sparse.
+    ragged_tensor, sparse_tensor = later("distinput.values.ragged_tensor"), later("distinput.values.sparse_tensor")
 
 # ----------------------------------------------------------------------------
 # Turning elements into the parts of replicas: dealing one to each, cutting a batch, and placeholders without rows.
@@ -235,8 +241,8 @@ class Cutter:
 
 def _parts(leaf: Any, slices: Sequence[slice]) -> list[PerReplica]:
     """The rows in each slice; of a sparse tensor, those of each of its three arrays."""
-    if isinstance(leaf, SparseTensor):
-        return list(map(PerReplica, zip(*[sparse_rows(leaf, rows) for rows in slices], strict=True)))
+    if getattr(type(leaf), "is_sparse", False) is True:
+        return list(map(PerReplica, zip(*[sparse_tensor.sparse_rows(leaf, rows) for rows in slices], strict=True)))
     return [PerReplica([leaf[rows] for rows in slices])]
 
 
@@ -482,7 +488,7 @@ class StepPadding:
     __slots__ = ("_decimals", "_dense_shapes", "_kept", "_leaves", "_rows", "_spec")
 
     def __init__(self, spec: Spec, rows: int) -> None:
-        if makes_rows(spec.structure):
+        if python_values.makes_rows(spec.structure):
             raise UnimplementedError(
                 "tail='pad': a step cannot be filled up with dicts, which as_rows or nested='rows' makes; take tail='drop' or "
                 "'partial', or make rows of what a step holds"
@@ -490,7 +496,7 @@ class StepPadding:
         self._spec, self._rows, structure = spec, rows, spec.structure
         self._kept = {place for first in structure.sparse for place in (first, first + 1)}  # rows without values
         self._dense_shapes = {first + 2 for first in structure.sparse}
-        self._decimals = [mapping is as_decimals for mapping in _mappings_of(structure)]
+        self._decimals = [mapping is python_values.as_decimals for mapping in _mappings_of(structure)]
         self._leaves = spec.tensors("pad")
 
     @property
@@ -550,11 +556,11 @@ class StepPadding:
         self._check(there)
         if leaf.ragged_rank:
             splits = np.concatenate((part.row_splits, np.repeat(part.row_splits[-1:], self._rows - there)))
-            return RaggedTensor(part.values, splits)  # rows without values
+            return ragged_tensor.RaggedTensor(part.values, splits)  # rows without values
         shape = (self._rows, *part.shape[1:])
         made = np.zeros(shape, part.dtype) if part.dtype.kind == "T" else zero(leaf.dtype, shape)
         if decimal:
-            made[:] = as_decimals(b"0")
+            made[:] = python_values.as_decimals(b"0")
         made[:there] = part
         return made
 

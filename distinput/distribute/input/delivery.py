@@ -62,14 +62,14 @@ class _Made:
       step: as it is delivered, or `END`.
       error: raised instead.
       partial: True if some replicas have no element.
-      after: the position after it.
+      after: the position after it; None: where the iteration of steps is.
       ends: True if nothing comes after it: the end, or an error such as an interruption.
     """
 
     step: Any
     error: BaseException | None
     partial: bool
-    after: _After
+    after: _After | None
     ends: bool
 
 
@@ -142,14 +142,15 @@ class StepsAhead:
 
     def _take(self, keeps_partial: bool) -> None:
         """Get the next step."""
-        if self._after is None:
-            self._after = _After.of(self._steps)
         if not self._ahead:
+            if self._after is None:
+                self._after = _After.of(self._steps)
             self._make(keeps_partial)
         elif self._line is None and (self._seconds or 0.0) < self._quick:
             self._measure(keeps_partial)
         else:
             if self._line is None:
+                self._after = _After.of(self._steps)
                 self._line = _Line(self._steps, self._finish, self._ahead, self._bind)
             line = self._line
             for made in line.steps:
@@ -167,10 +168,14 @@ class StepsAhead:
             (step,) = self._begun
             step = END if step is END else self._finish(step)
         except Exception:
-            self._before, self._after, self._begun = self._after, _After.of(self._steps), ()
+            self._before, self._after, self._begun = self._after, self._here(), ()
             raise
-        partial, after = step is not END and self._steps.partial, _After.of(self._steps)
+        partial, after = step is not END and self._steps.partial, self._here()
         self._made, self._begun = _Made(step, None, partial, after, step is END), ()
+
+    def _here(self) -> _After | None:
+        """The position after a step that was made here. None where it can be asked for later: before a thread makes steps."""
+        return None if self._ahead else _After.of(self._steps)
 
     def _measure(self, keeps_partial: bool) -> None:
         """Make a step here, and measure how long that takes, except for the first one, which starts the input."""
@@ -210,7 +215,7 @@ class StepsAhead:
         """
         found = self._before if waiting else self._after
         if found is None:
-            return self._steps.places()
+            return self._steps.places(waiting or self._made is not None or bool(self._begun))
         if isinstance(found.places, StateError):
             raise found.places
         return list(found.places)

@@ -14,7 +14,6 @@ from distinput.data.iterator import Optional
 from distinput.distribute.core.contexts import in_replica_of, modes
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.values import row_counts
-from distinput.distribute.input.comparison import Beginning, compare_beginnings
 from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import Delivery
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnPiecesSource, Steps, StepSource
@@ -27,12 +26,13 @@ from distinput.run.threads import Closing
 
 if TYPE_CHECKING:
     from distinput.data import seal
-    from distinput.distribute.input import lanes
+    from distinput.distribute.input import comparison, lanes
     from distinput.distribute.input import located as places
     from distinput.distribute.input.located import Located, Ranges, Seen
     from distinput.names import words
     from distinput.plan import text as texts
 else:
+    comparison = later("distinput.distribute.input.comparison")  # for several workers
     # Few iterators are saved, and fewer are asked where their records come from.
     seal = later("distinput.data.seal")
     lanes, places = later("distinput.distribute.input.lanes"), later("distinput.distribute.input.located")
@@ -356,7 +356,7 @@ class DistributedIterator(Closing):
         if not self._compared:
             self._compare()
         while not (self._ended or self._closed):
-            left_out = any(first <= self._given_out < stop for first, stop in self._skip)
+            left_out = bool(self._skip) and any(first <= self._given_out < stop for first, stop in self._skip)
             try:
                 step = self._steps.next(keeps_partial)
             except Exception as error:
@@ -380,8 +380,8 @@ class DistributedIterator(Closing):
         """Check that all workers begin at the same place."""
         assert self._peers is not None
         number, seeds = self._steps.beginning
-        compare_beginnings(
-            self._peers, Beginning(self._given_out, self._ended, self._restored, number, seeds, self._skip)
+        comparison.compare_beginnings(
+            self._peers, comparison.Beginning(self._given_out, self._ended, self._restored, number, seeds, self._skip)
         )
         self._compared = True
 

@@ -10,7 +10,6 @@ from distinput.data.dataset import Dataset
 from distinput.data.iterator import Passes
 from distinput.distribute.core.options import InputContext, InputOptions
 from distinput.distribute.core.replicas import CallDescription, Consumer, Replicas
-from distinput.distribute.input.comparison import compare_datasets, compare_inputs
 from distinput.distribute.input.dealing import (
     Cutter,
     Placeholders,
@@ -33,9 +32,11 @@ from distinput.values.nest import component
 from distinput.values.spec import SparseTensorSpec, Spec, TensorSpec
 
 if TYPE_CHECKING:
+    from distinput.distribute.input import comparison
     from distinput.distribute.input import lanes as worker_lanes
     from distinput.ops import balance_rows
 else:
+    comparison = later("distinput.distribute.input.comparison")  # for several workers
     worker_lanes = later("distinput.distribute.input.lanes")  # for what another number of workers goes on with
     balance_rows = later("distinput.ops.balance_rows")
 
@@ -225,7 +226,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
             raise
         refusal = error  # raised on all workers
     if replicas.peers is not None and replicas.workers > 1:
-        seed, hints = compare_datasets(replicas.peers, dataset, refusal, options)
+        seed, hints = comparison.compare_datasets(replicas.peers, dataset, refusal, options)
         # Shuffles without a seed use one of worker 0, and no choice depends on the number of cores: all workers agree.
         dataset, original = (Dataset(with_common_order(with_seed(each.node, seed))) for each in (dataset, original))
     terms = _terms(consumer, dataset)
@@ -295,7 +296,7 @@ def pieces_of_batches(
     peers = consumer.replicas.peers
     hints: Sequence[str] = ()
     if peers is not None and peers.size > 1:
-        seed, hints = compare_datasets(peers, dataset, None, options, consumer.name)
+        seed, hints = comparison.compare_datasets(peers, dataset, None, options, consumer.name)
         dataset = Dataset(with_common_order(with_seed(dataset.node, seed)))
     terms = _terms(consumer, dataset)
     full_rows = rows if options.tail == "error" and not check_rows(dataset, rows) else 0
@@ -500,7 +501,7 @@ def distribute_from_function(
     if replicas.peers is None or replicas.workers == 1:
         made()
     else:
-        compare_inputs(replicas.peers, made)
+        comparison.compare_inputs(replicas.peers, made)
     terms, spec = _terms(consumer, datasets[0]), Spec.of(datasets[0].element_spec)
     if (
         len(datasets) == 1

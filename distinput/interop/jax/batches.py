@@ -2,9 +2,10 @@
 """`interop.jax.batches`: the batches of a dataset as global arrays, put on the devices ahead of time."""
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import gcd
+from operator import is_
 from typing import Any, cast
 
 import jax
@@ -113,7 +114,7 @@ class RowPieces:
         assert each is not None, "of every batch"
         return each
 
-    @property
+    @cached_property
     def starts(self) -> tuple[int, ...]:
         """The first row of each of them."""
         return tuple([int(number) * self.size for number in self.assignment.numbers(0, self.count)])
@@ -238,12 +239,13 @@ class Placement:
         self._shardings = list(shardings)
         self.mask_sharding = row_sharding(shardings[0])
         self._ragged = [isinstance(leaf, TensorSpec) and bool(leaf.ragged_rank) for leaf in spec.leaves]
+        self._some_ragged = any(self._ragged)
         self._whole = all(sharding.is_fully_addressable for sharding in shardings)
         self.on_host = all(device.platform == "cpu" for sharding in shardings for device in sharding.device_set)
         """True if the devices use the memory of the host."""
         self._full: Any = None  # the mask of a full batch, on the devices
+        self._full_masks: Sequence[Array] = ()  # that it was made of
         self._shares_full = True
-        self._starts = pieces.starts
 
     def __call__(self, step: Any) -> Any:
         """A step on the devices.
@@ -254,7 +256,7 @@ class Placement:
         """
         step, mask = step if self._masked else (step, None)
         leaves = [_parts(leaf) for leaf in self._structure.flatten(step)]
-        if any(self._ragged):
+        if self._some_ragged:
             return self._with_ragged(leaves, mask)
         hosts = [
             [as_device_array(part, name, self._who) for part in parts]
@@ -264,12 +266,12 @@ class Placement:
         if not self._masked:
             return self._structure.build(self._put(hosts, shardings))
         masks = _parts(mask)
-        full = all(part.all() for part in masks)
-        if full and self._full is not None and self._shares_full:
+        # The masks of as many rows are one object, so those of full batches are recognized without a look at each row.
+        if self._full_masks and self._shares_full and all(map(is_, masks, self._full_masks)):
             return self._structure.build(self._put(hosts, shardings)), self._full
         *put, on_devices = self._put([*hosts, masks], [*shardings, self.mask_sharding])
-        if full and self._shares_full:
-            self._full = on_devices
+        if self._shares_full and all(part.all() for part in masks):
+            self._full, self._full_masks = on_devices, masks
         return self._structure.build(put), on_devices
 
     def _with_ragged(self, leaves: Sequence[Sequence[Any]], mask: Any) -> Any:
@@ -298,25 +300,24 @@ class Placement:
         if not self._masked or step[1] is not self._full or not self._full.is_deleted():
             return step
         self._shares_full = False  # the program donates its masks, so each step gets one of its own from now on
-        masks = [np.ones(self._pieces.size, bool) for _ in self._starts]
-        return step[0], self._put([masks], [self.mask_sharding])[0]
+        return step[0], self._put([self._full_masks], [self.mask_sharding])[0]
 
     def _put(self, hosts: Sequence[Sequence[Array]], shardings: Sequence[Any]) -> list[Any]:
-        if self.on_host:
-            hosts = [[_aligned(part) for part in parts] for parts in hosts]
         if self._whole and self.on_host:
             # `device_put` does the same, and takes half as long again.
-            joined = map(_joined, hosts)
+            joined = [_aligned(_joined(parts)) for parts in hosts]
             return [
-                jax.make_array_from_callback(array.shape, sharding, array.__getitem__, dtype=array.dtype)
+                jax.make_array_from_callback(array.shape, sharding, array.__getitem__)
                 for array, sharding in zip(joined, shardings, strict=True)
             ]
+        if self.on_host:
+            hosts = [[_aligned(part) for part in parts] for parts in hosts]
         if self._whole:
             if len(hosts) == 1:
                 return [jax.device_put(_joined(hosts[0]), shardings[0])]
             return list(jax.device_put([_joined(parts) for parts in hosts], list(shardings)))
         pieces = self._pieces
-        return put_pieces(self._who, hosts, shardings, pieces.size, self._starts, pieces.rows)
+        return put_pieces(self._who, hosts, shardings, pieces.size, pieces.starts, pieces.rows)
 
 
 def put_pieces(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.names.lazy import failures, later, load_extensions, placed
-from distinput.names.words import meant
 from distinput.ops.shard import Shard
 from distinput.plan.families import Rows, kept_apart, with_seed
 from distinput.plan.node import Needs, Node, walk
@@ -22,9 +21,11 @@ from distinput.values.spec import DatasetSpec
 
 if TYPE_CHECKING:
     from distinput.functions import inference
+    from distinput.names import words
     from distinput.ops import map as maps
 else:
     inference, maps = later("distinput.functions.inference"), later("distinput.ops.map")  # for functions
+    words = later("distinput.names.words")  # for messages alone
 
 # ----------------------------------------------------------------------------
 # DATA: every n-th element; of batches that are cut for replicas, every n-th piece.
@@ -296,7 +297,7 @@ def policy_named(name: str) -> Policy:
         load_extensions()
     found = POLICIES.get(name)
     if found is None:
-        known = meant(name, sorted(POLICIES), "known are")
+        known = words.meant(name, sorted(POLICIES), "known are")
         raise InvalidArgumentError(f"there is no policy {name!r}; {known}{failures()}")
     if isinstance(found, str):
         found = POLICIES[name] = placed(found)

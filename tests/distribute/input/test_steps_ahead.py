@@ -6,6 +6,7 @@ The devices of these tests are threads that want a `put`, as accelerators do.
 
 import gc
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.distribute.devices import register_backend
 from distinput.distribute.devices.threads import ThreadDevices
+from distinput.distribute.input.dealing import END
+from distinput.distribute.input.delivery import StepsAhead
 from distinput.testing.block_sizes import small_blocks
 from tests.patience import wait_until
 
@@ -150,6 +153,36 @@ def test_partial_steps_are_marked() -> None:
     next(iterator)
     last = iterator.get_next_as_optional().get_value()
     assert last.present == (True, False)
+
+
+def places_of_quick_steps(ahead: int, shape: Callable[[Any], Any]) -> list[Any]:
+    """What happens at each request for a step, and the positions then; two of the steps fail the first time."""
+    failures: dict[int, BaseException] = {2: KeyboardInterrupt("in time"), 4: ValueError("too far")}
+
+    def finish(step: Any) -> Any:
+        failure = failures.pop(int(step.values[0][0]), None)
+        if failure is not None:
+            raise failure
+        return step
+
+    source = far(2).experimental_distribute_dataset(shape(Dataset.range(6)))._source
+    steps = StepsAhead(source.begin(), finish, ahead, quick=math.inf)
+    found: list[Any] = [steps.places()]
+    for _ in range(9):
+        try:
+            step = steps.next(True)
+            found += [step if step is END else plain(step), steps.places(), steps.places(waiting=True)]
+        except BaseException as error:  # noqa: BLE001 - the error is what is compared
+            found += [str(error), steps.places()]
+    steps.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "shape", [lambda ds: ds.batch(2), lambda ds: ds.filter(lambda x: x >= 0).batch(2)], ids=["own", "cut"]
+)
+def test_positions_of_steps_made_when_asked_for_are_those_taken_at_once(shape: Callable[[Any], Any]) -> None:
+    assert places_of_quick_steps(2, shape) == places_of_quick_steps(0, shape)
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
