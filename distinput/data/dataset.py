@@ -519,6 +519,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nulls: Mapping[str, Any] | str | None = None,
         valid: Mapping[str, str] | Sequence[str] | None = None,
         name: str | None = None,
+        text: str = "bytes",
+        nested: str = "columns",
+        decimals: str = "text",
     ) -> "Dataset[Any]":
         """The rows of a table or an Arrow stream, as dicts from column name to value.
 
@@ -543,6 +546,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             names of their marks. Nulls of these columns become 0, False or b"" unless `nulls` says otherwise. "s.a" is a field
             of a struct, "x[]" are the items of lists.
           name: a label.
+          text: "bytes"; or "str": `as_text` behind the table.
+          nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the table makes lists of dicts of them.
+          decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the table.
 
         Raises:
           InvalidArgumentError: nothing of the above; a column that no array can hold; nulls that are neither told nor replaced,
@@ -560,7 +566,10 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Source: the Arrow PyCapsule interface; TensorFlow has no counterpart.
         """
-        return Dataset(_named(ops.tables.from_arrow(source, nulls, valid), name))
+        rows = _named(ops.tables.from_arrow(source, nulls, valid), name)
+        if (text, nested, decimals) != ("bytes", "columns", "text"):
+            rows = ops.reader.handed_out(rows, text=text, nested=nested, decimals=decimals)
+        return Dataset(rows)
 
     @staticmethod
     def from_sql(
