@@ -547,7 +547,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             of a struct, "x[]" are the items of lists.
           name: a label.
           text: "bytes"; or "str": `as_text` behind the table.
-          nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the table makes lists of dicts of them.
+          nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the table makes lists of dicts.
           decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the table.
 
         Raises:

@@ -140,7 +140,9 @@ def test_a_reader_with_an_argument_is_the_reader_and_the_op(
     assert str(first + rest) == str(list(expected))
 
 
-@pytest.mark.parametrize("reader", [READERS[name] for name in ("parquet", "arrow", "any format", "hugging face", "table")])
+@pytest.mark.parametrize(
+    "reader", [READERS[name] for name in ("parquet", "arrow", "any format", "hugging face", "table")]
+)
 def test_rows_are_what_is_in_the_file(reader: Any, tmp_path: Path) -> None:
     found = reader(tmp_path, text="str", nested="rows", decimals="decimal").to_list()
     for row, wanted in zip(found, ROWS, strict=True):
