@@ -2,11 +2,22 @@
 """Columns as Arrow arrays, and elements as rows of Arrow tables."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from distinput.arrow.struct_rows import (
+    NoRowsError,
+    columns_type,
+    form_in,
+    is_list,
+    list_like,
+    rows_array,
+    rows_paths,
+    rows_type,
+)
 from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
 from distinput.columns.python_values import as_str
@@ -84,7 +95,8 @@ def _binary(column: Strings) -> Any:
 # becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested
 # below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
 # unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. A
-# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those.
+# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those. What `as_rows` makes a
+# list of dicts of becomes a list of structs.
 # `arrow.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
@@ -186,6 +198,19 @@ def _text(text: Text, names: Sequence[str]) -> Collection[str]:
 
 
 def _type_of(structure: Structure, leaves: Any, name: str, text: bool | None, paths: list[str]) -> Any:
+    """The type of a column or a field, with rows where `as_rows` makes them; the paths of its nulls are added to `paths`."""
+    inside: list[str] = []
+    kind = _kept_type(structure, leaves, name, text, inside)
+    if structure.is_rows:
+        rows: Any = structure.mapping
+        form = form_in(kind, rows.rank, rows.form)
+        with suppress(NoRowsError):
+            kind, inside = rows_type(kind, form), rows_paths(inside, name, form)
+    paths += inside
+    return kind
+
+
+def _kept_type(structure: Structure, leaves: Any, name: str, text: bool | None, paths: list[str]) -> Any:
     """The type of a column or a field; the paths at which it may hold nulls are added to `paths`.
 
     Byte strings are text if `text` is True, and if it is None where elements have `str` in their place.
@@ -228,7 +253,7 @@ def _check_told(by_name: dict[str, Any], name: str) -> None:
     from pyarrow import types
 
     kind: Any = by_name.get("valid")
-    while _is_list(kind):
+    while is_list(kind):
         kind = kind.value_type
     if "value" not in by_name:
         raise InvalidArgumentError(
@@ -249,21 +274,13 @@ def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any
         return value, [*paths, name]
     if types.is_struct(value):
         value = _rows_type(value, name, paths := list(paths))
-    if not (_is_list(value) and _is_list(valid)):
+    if not (is_list(value) and is_list(valid)):
         return None
     made = _told_type(value.value_type, valid.value_type, name, paths)
     if made is None:
         return None
     kind, paths = made
-    return _list_like(value, kind), [*paths[:-1], paths[-1] + "[]"]
-
-
-def _is_list(kind: Any) -> bool:
-    return kind is not None and bool(types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _list_like(kind: Any, items: Any) -> Any:
-    return pa.list_(items, kind.list_size) if pa.types.is_fixed_size_list(kind) else pa.large_list(items)
+    return list_like(value, kind), [*paths[:-1], paths[-1] + "[]"]
 
 
 def _rows_type(kind: Any, name: str, paths: list[str]) -> Any:
@@ -280,22 +297,22 @@ def _rows_type(kind: Any, name: str, paths: list[str]) -> Any:
                 else path
                 for path in paths
             ]
-        if not _is_list(lists) or (outer is not None and _list_like(lists, pa.null()) != outer):
+        if not is_list(lists) or (outer is not None and list_like(lists, pa.null()) != outer):
             return None
-        outer = _list_like(lists, pa.null())
+        outer = list_like(lists, pa.null())
         fields.append((field.name, lists.value_type))
-    return None if outer is None else _list_like(outer, pa.struct(fields))
+    return None if outer is None else list_like(outer, pa.struct(fields))
 
 
 def _lists_type(kind: Any, structure: Structure) -> Any:
     """The struct of lists of which `_rows_type` has made this type, where the structure is no leaf."""
-    if not _is_list(kind):
+    if not is_list(kind):
         return kind
     inner = _lists_type(kind.value_type, structure)
     children = dict(zip(*_fields(structure, ""), strict=True))
     fields = []
     for field in inner:
-        child, lists = children[field.name], _list_like(kind, field.type)
+        child, lists = children[field.name], list_like(kind, field.type)
         told = is_nullable(child) and (not _is_both(field.type) or {"value", "valid"} == {*child.children[1].keys})
         whole = child.is_leaf or told  # a struct keeps what no mark is about, and may itself have fields of these names
         fields.append((field.name, lists if whole else _lists_type(lists, child)))
@@ -338,6 +355,17 @@ def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
 
 
 def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
+    if structure.is_rows:
+        rows: Any = structure.mapping
+        form = form_in(kind, rows.rank, rows.form)
+        with suppress(NoRowsError):
+            columns = columns_type(kind, form)
+            if rows_type(columns, form) == kind:
+                return rows_array(_kept_array(structure, leaves, columns, name, size), form, name)
+    return _kept_array(structure, leaves, kind, name, size)
+
+
+def _kept_array(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
     if structure.is_leaf:
         return _leaf_array(next(leaves), kind, name)
     arrays: dict[str, Any] = {}

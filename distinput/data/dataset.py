@@ -1512,8 +1512,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """All elements as a pyarrow Table, a row each; not copied where Arrow holds them the same way.
 
         A dict, namedtuple or dataclass becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare
-        array or scalar the column "value", and what is nested below a struct. Dimensions of known size become fixed-size
-        lists, others lists. Byte strings are binary. `from_arrow` is the way back.
+        array or scalar the column "value", and what is nested below a struct; rows of `as_rows` are lists of structs.
+        Dimensions of known size become fixed-size lists, others lists. Byte strings are binary. `from_arrow` is the way back.
 
         Args:
           text: columns whose byte strings are UTF-8 and become strings: True for all of them, or a list of names. Those of
