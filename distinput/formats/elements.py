@@ -340,7 +340,8 @@ class Elements(TableFormat):
 
     @property
     def _kept(self) -> "_Kept":
-        return _kept(self.layout, self.given)
+        spec, *others = _kept(self.layout, self.given)
+        return self.given or spec, *others  # equal specs may make different dicts of the same leaves
 
     def rows(self, path: str) -> int | None:
         return _ARROW.rows(path)
