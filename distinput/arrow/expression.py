@@ -80,9 +80,9 @@ def part_read(spec: Spec, fields: frozenset[str] | None) -> tuple[Spec, list[int
       spec: of the elements.
       fields: the columns that it reads; None: not known, so it is all of them.
     """
-    structure = spec.structure
+    structure = spec.structure.kept
     if structure.kind != "dict" or not fields:
-        return spec, list(range(len(spec.leaves)))
+        return replace(spec, structure=structure), list(range(len(spec.leaves)))
     places: list[int] = []
     first = 0
     for key, child in zip(structure.keys, structure.children, strict=True):

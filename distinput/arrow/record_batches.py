@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns as Arrow arrays, and elements as rows of Arrow tables."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -84,7 +85,8 @@ def _binary(column: Strings) -> Any:
 # becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare leaf the column "value"; what is nested
 # below becomes a struct. Dimensions of known size become fixed-size lists, other dimensions lists. Byte strings are binary
 # unless the caller says that they are text. NaN stays NaN, and NaT becomes null, for which Arrow has no other value. A
-# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those.
+# `Nullable` becomes its value with nulls where the mark says so; the schema keeps the paths of those. What `as_rows` makes a
+# list of dicts of becomes a list of structs.
 # `arrow.arrow` is the way back.
 #
 # pyarrow is imported when the first function is called.
@@ -186,6 +188,19 @@ def _text(text: Text, names: Sequence[str]) -> Collection[str]:
 
 
 def _type_of(structure: Structure, leaves: Any, name: str, text: bool | None, paths: list[str]) -> Any:
+    """The type of a column or a field, with rows where `as_rows` makes them; the paths of its nulls are added to `paths`."""
+    inside: list[str] = []
+    kind = _kept_type(structure, leaves, name, text, inside)
+    if structure.is_rows:
+        rows: Any = structure.mapping
+        form = _form_in(kind, rows.rank, rows.form)
+        with suppress(_NoRowsError):
+            kind, inside = _rows_type(kind, form), _rows_paths(inside, name, form)
+    paths += inside
+    return kind
+
+
+def _kept_type(structure: Structure, leaves: Any, name: str, text: bool | None, paths: list[str]) -> Any:
     """The type of a column or a field; the paths at which it may hold nulls are added to `paths`.
 
     Byte strings are text if `text` is True, and if it is None where elements have `str` in their place.
@@ -248,7 +263,11 @@ def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any
     if types.is_boolean(valid):
         return value, [*paths, name]
     if types.is_struct(value):
-        value = _rows_type(value, name, paths := list(paths))
+        form = _plain_rows(value)
+        try:
+            value, paths = _rows_type(value, form), _rows_paths(paths, name, form)
+        except _NoRowsError:
+            return None
     if not (_is_list(value) and _is_list(valid)):
         return None
     made = _told_type(value.value_type, valid.value_type, name, paths)
@@ -258,37 +277,8 @@ def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any
     return _list_like(value, kind), [*paths[:-1], paths[-1] + "[]"]
 
 
-def _is_list(kind: Any) -> bool:
-    return kind is not None and bool(types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _list_like(kind: Any, items: Any) -> Any:
-    return pa.list_(items, kind.list_size) if pa.types.is_fixed_size_list(kind) else pa.large_list(items)
-
-
-def _rows_type(kind: Any, name: str, paths: list[str]) -> Any:
-    """Lists of structs in the place of a struct of lists; None if its lists cannot be equally long."""
-    fields, outer = [], None
-    for field in kind:
-        place, lists = f"{name}.{field.name}", field.type
-        if pa.types.is_struct(lists):
-            lists = _rows_type(lists, place, paths)
-        else:
-            paths[:] = [
-                path[:-2]
-                if path.startswith(place) and path.endswith("[]") and set(path[len(place) :]) == {"[", "]"}
-                else path
-                for path in paths
-            ]
-        if not _is_list(lists) or (outer is not None and _list_like(lists, pa.null()) != outer):
-            return None
-        outer = _list_like(lists, pa.null())
-        fields.append((field.name, lists.value_type))
-    return None if outer is None else _list_like(outer, pa.struct(fields))
-
-
 def _lists_type(kind: Any, structure: Structure) -> Any:
-    """The struct of lists of which `_rows_type` has made this type, where the structure is no leaf."""
+    """The struct of lists of which `_told_type` has made this type, where the structure is no leaf."""
     if not _is_list(kind):
         return kind
     inner = _lists_type(kind.value_type, structure)
@@ -300,24 +290,6 @@ def _lists_type(kind: Any, structure: Structure) -> Any:
         whole = child.is_leaf or told  # a struct keeps what no mark is about, and may itself have fields of these names
         fields.append((field.name, lists if whole else _lists_type(lists, child)))
     return pa.struct(fields)
-
-
-def _rows_of(array: Any, name: str) -> Any:
-    """Lists of structs in the place of an array of structs of lists."""
-    parts = [
-        _rows_of(part, f"{name}.{field.name}") if pa.types.is_struct(field.type) else part
-        for field, part in zip(array.type, array.flatten(), strict=True)
-    ]
-    sizes = parts[0].value_lengths().cast("int64")
-    if any(not part.value_lengths().cast("int64").equals(sizes) for part in parts[1:]):
-        raise InvalidArgumentError(
-            f"to_arrow: column {name!r}: its lists differ in length, so they are not rows of one structure"
-        )
-    items = pa.StructArray.from_arrays([part.flatten() for part in parts], [field.name for field in array.type])
-    if pa.types.is_fixed_size_list(parts[0].type):
-        return pa.FixedSizeListArray.from_arrays(items, parts[0].type.list_size)
-    offsets = np.append(0, np.cumsum(sizes.to_numpy(zero_copy_only=False)))
-    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items)
 
 
 def _is_both(kind: Any) -> bool:
@@ -338,6 +310,17 @@ def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
 
 
 def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
+    if structure.is_rows:
+        rows: Any = structure.mapping
+        form = _form_in(kind, rows.rank, rows.form)
+        with suppress(_NoRowsError):
+            columns = _columns_type(kind, form)
+            if _rows_type(columns, form) == kind:
+                return _rows_array(_kept_array(structure, leaves, columns, name, size), form, name)
+    return _kept_array(structure, leaves, kind, name, size)
+
+
+def _kept_array(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
     if structure.is_leaf:
         return _leaf_array(next(leaves), kind, name)
     arrays: dict[str, Any] = {}
@@ -367,7 +350,7 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
             return array
         return compute.if_else(valid, array, pa.scalar(None, array.type))
     if types.is_struct(array.type):
-        array = _rows_of(array, name)
+        array = _rows_array(array, _plain_rows(array.type), name)
     items = array.flatten()
     if len(array) and not array.value_lengths().cast("int64").equals(valid.value_lengths().cast("int64")):
         raise InvalidArgumentError(
@@ -453,3 +436,213 @@ def _of_value(value: Any, kind: Any) -> Any:
 
 def _column(array: np.ndarray[Any, Any]) -> Column:
     return Strings.of_array(array) if array.dtype == STRING else Dense(array)
+
+
+# ----------------------------------------------------------------------------
+# Lists of structs in the place of structs of lists, as `as_rows` makes lists of dicts of dicts of lists.
+#
+# A form says what is made of a part: it is that of `columns.python_values.RowDicts`. Both types have the same lists in the same
+# order, around the leaves in the one and around the structs in the other.
+# ----------------------------------------------------------------------------
+
+
+class _NoRowsError(Exception):
+    """A type is none of which rows can be made."""
+
+
+def _form_in(kind: Any, rank: int, form: Any) -> Any:
+    """The form of a column of elements or batches of them, where `rank` lists are around the first leaf of an element."""
+    for _ in range(_depth(kind) - rank):
+        form = (*form[:2], form[2] + 1) if form[0] == "told" else ("lists", form)
+    return form
+
+
+def _rows_type(kind: Any, form: Any) -> Any:
+    """The type with lists of structs.
+
+    Raises:
+      _NoRowsError: the lists of a struct cannot be equally long, or a struct holds values and marks that are no rows.
+    """
+    match form:
+        case ("told", inner, more) if more:
+            return _list_like(_list(kind), _rows_type(kind.value_type, ("told", inner, more - 1)))
+        case ("told", inner, _):
+            made = _rows_type(kind, inner)
+            if types.is_fixed_size_list(made) or (inner == ("leaf",) and types.is_struct(kind)):
+                raise _NoRowsError
+            return made
+        case ("lists", inner):
+            return _list_like(_outer(kind), _rows_type(_peeled_type(kind), inner))
+        case ("rows", parts):
+            return _list_like(_outer(kind), _rows_type(_peeled_type(kind), ("dict", parts)))
+        case ("dict", parts):
+            return pa.struct([(field.name, _rows_type(field.type, part)) for field, part in _parts_of(kind, parts)])
+    return kind
+
+
+def _columns_type(kind: Any, form: Any, around: Sequence[Any] = ()) -> Any:
+    """The type with structs of lists of which `_rows_type` has made a type.
+
+    Args:
+      kind: the type with lists of structs.
+      form: what was made.
+      around: the lists that are to be around the leaves, the outermost first.
+
+    Raises:
+      _NoRowsError: it is no such type.
+    """
+    match form:
+        case ("told", inner, more) if more:
+            kind = _list_like(_list(kind), _columns_type(kind.value_type, ("told", inner, more - 1)))
+        case ("told", inner, _):
+            kind = _columns_type(kind, inner)
+        case ("lists", inner):
+            return _columns_type(_list(kind).value_type, inner, (*around, kind))
+        case ("rows", parts):
+            return _columns_type(_list(kind).value_type, ("dict", parts), (*around, kind))
+        case ("dict", parts):
+            return pa.struct(
+                [(field.name, _columns_type(field.type, part, around)) for field, part in _parts_of(kind, parts)]
+            )
+    for outer in reversed(around):
+        kind = _list_like(outer, kind)
+    return kind
+
+
+def _plain_rows(kind: Any) -> Any:
+    """The form of rows in which all structs of a struct are structs."""
+    return ("rows", tuple([(field.name, _plain_form(field.type)) for field in kind]))
+
+
+def _plain_form(kind: Any) -> Any:
+    return ("dict", _plain_rows(kind)[1]) if types.is_struct(kind) else ("leaf",)
+
+
+def _is_list(kind: Any) -> bool:
+    """Whether a type is one of the lists that columns become."""
+    return kind is not None and bool(types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _list_like(kind: Any, items: Any) -> Any:
+    """The type of lists as another one, of other items."""
+    return pa.list_(items, kind.list_size) if types.is_fixed_size_list(kind) else pa.large_list(items)
+
+
+def _list(kind: Any) -> Any:
+    if not _is_list(kind):
+        raise _NoRowsError
+    return kind
+
+
+def _parts_of(kind: Any, parts: Any) -> Iterator[tuple[Any, Any]]:
+    """The fields of a struct, and what is made of each."""
+    forms = {str(name): part for name, part in parts}
+    if not types.is_struct(kind) or not forms or {field.name for field in kind} != {*forms}:
+        raise _NoRowsError
+    return ((field, forms[field.name]) for field in kind)
+
+
+def _outer(kind: Any) -> Any:
+    """The outermost list around all leaves, of nothing."""
+    if not types.is_struct(kind):
+        return _list_like(_list(kind), pa.null())
+    around = {_outer(field.type) for field in kind}
+    if len(around) != 1:
+        raise _NoRowsError
+    return around.pop()
+
+
+def _peeled_type(kind: Any) -> Any:
+    """The type without the outermost list around each leaf."""
+    if types.is_struct(kind):
+        return pa.struct([(field.name, _peeled_type(field.type)) for field in kind])
+    return kind.value_type
+
+
+def _depth(kind: Any) -> int:
+    """The number of lists around the first leaf."""
+    if _is_list(kind):
+        return 1 + _depth(kind.value_type)
+    return _depth(kind.field(0).type) if types.is_struct(kind) and kind.num_fields else 0
+
+
+def _rows_array(array: Any, form: Any, name: str) -> Any:
+    """An array with lists of structs, of one of the type for which `_rows_type` made the type.
+
+    Raises:
+      InvalidArgumentError: the lists of a struct differ in length.
+    """
+    match form:
+        case ("told", inner, more) if more:
+            return _relisted(array, ("told", inner, more - 1), name)
+        case ("told", inner, _):
+            return _rows_array(array, inner, name)
+        case ("lists", inner):
+            return _relisted(array, inner, name)
+        case ("rows", parts):
+            return _relisted(array, ("dict", parts), name)
+        case ("dict", parts):
+            forms = {str(key): part for key, part in parts}
+            fields = [
+                _rows_array(part, forms[field.name], f"{name}.{field.name}")
+                for field, part in zip(array.type, array.flatten(), strict=True)
+            ]
+            names = [field.name for field in array.type]
+            return pa.StructArray.from_arrays(fields, names, mask=array.is_null() if array.null_count else None)
+    return array
+
+
+def _rows_paths(paths: Sequence[str], name: str, form: Any) -> list[str]:
+    """The paths of nulls in the type of `_rows_type`: lists that are around structs are left out of them."""
+    levels: dict[str, int] = {}
+
+    def walk(form: Any, at: str, level: int) -> None:
+        levels.setdefault(at, level)
+        match form:
+            case ("told", inner, _):  # a mark has made rows of what is around its structs
+                walk(inner, at, level if inner == ("leaf",) else 0)
+            case ("lists", inner):
+                walk(inner, at, level + 1)
+            case (word, parts):
+                for key, part in parts:
+                    walk(part, f"{at}.{key}", level + (word == "rows"))
+
+    walk(form, name, 0)
+    made = []
+    for path in paths:
+        # Names may end with brackets, too.
+        places = [at for at in levels if path.startswith(at) and not path[len(at) :].replace("[]", "")]
+        place = max(places, key=len, default=path)
+        made.append(path[: max(len(place), len(path) - 2 * levels.get(place, 0))])
+    return made
+
+
+def _leaves(array: Any) -> Iterator[Any]:
+    """The lists around all leaves; null where a struct above is."""
+    if not types.is_struct(array.type):
+        yield array
+        return
+    for part in array.flatten():
+        yield from _leaves(part)
+
+
+def _peeled(array: Any) -> Any:
+    if not types.is_struct(array.type):
+        return array.flatten()
+    return pa.StructArray.from_arrays([_peeled(part) for part in array.flatten()], [field.name for field in array.type])
+
+
+def _relisted(array: Any, form: Any, name: str) -> Any:
+    """Lists of what is made of the items, as long as those around all leaves of an array, and null where this is."""
+    first, *others = [lists.value_lengths().cast("int64").fill_null(0) for lists in _leaves(array)]
+    if any(not lengths.equals(first) for lengths in others):
+        raise InvalidArgumentError(
+            f"to_arrow: column {name!r}: its lists differ in length, so they are not rows of one structure"
+        )
+    items = _rows_array(_peeled(array), form, name)
+    outer = next(_leaves(array)).type
+    if types.is_fixed_size_list(outer):
+        return pa.FixedSizeListArray.from_arrays(items, outer.list_size)
+    offsets = np.append(0, np.cumsum(first.to_numpy(zero_copy_only=False)))
+    mask = array.is_null() if array.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, mask=mask)

@@ -519,6 +519,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         nulls: Mapping[str, Any] | str | None = None,
         valid: Mapping[str, str] | Sequence[str] | None = None,
         name: str | None = None,
+        text: str = "bytes",
+        nested: str = "columns",
+        decimals: str = "text",
     ) -> "Dataset[Any]":
         """The rows of a table or an Arrow stream, as dicts from column name to value.
 
@@ -543,6 +546,9 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             names of their marks. Nulls of these columns become 0, False or b"" unless `nulls` says otherwise. "s.a" is a field
             of a struct, "x[]" are the items of lists.
           name: a label.
+          text: "bytes"; or "str": `as_text` behind the table.
+          nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the table makes lists of dicts.
+          decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the table.
 
         Raises:
           InvalidArgumentError: nothing of the above; a column that no array can hold; nulls that are neither told nor replaced,
@@ -560,7 +566,10 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Source: the Arrow PyCapsule interface; TensorFlow has no counterpart.
         """
-        return Dataset(_named(ops.tables.from_arrow(source, nulls, valid), name))
+        rows = _named(ops.tables.from_arrow(source, nulls, valid), name)
+        if (text, nested, decimals) != ("bytes", "columns", "text"):
+            rows = ops.reader.handed_out(rows, text=text, nested=nested, decimals=decimals)
+        return Dataset(rows)
 
     @staticmethod
     def from_sql(
@@ -1503,8 +1512,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """All elements as a pyarrow Table, a row each; not copied where Arrow holds them the same way.
 
         A dict, namedtuple or dataclass becomes columns with the names of its items, a tuple columns "0", "1", ..., a bare
-        array or scalar the column "value", and what is nested below a struct. Dimensions of known size become fixed-size
-        lists, others lists. Byte strings are binary. `from_arrow` is the way back.
+        array or scalar the column "value", and what is nested below a struct; rows of `as_rows` are lists of structs.
+        Dimensions of known size become fixed-size lists, others lists. Byte strings are binary. `from_arrow` is the way back.
 
         Args:
           text: columns whose byte strings are UTF-8 and become strings: True for all of them, or a list of names. Those of

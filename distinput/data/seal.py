@@ -10,7 +10,7 @@ from zlib import crc32
 from distinput.columns.state import READABLE, VERSION, State, is_count
 from distinput.errors import StateError
 from distinput.names.words import shown
-from distinput.plan.fingerprint import difference, fingerprint, is_fingerprint, misfit
+from distinput.plan.fingerprint import WIDE_BOUND, difference, fingerprint, is_fingerprint, misfit
 from distinput.plan.node import Node
 from distinput.rewrite.rules import Running
 
@@ -236,7 +236,7 @@ def _place_misfit(place: State) -> str | None:
         "passed": isinstance(place.get("passed", ""), str),
         "tolerant": isinstance(place.get("tolerant", False), bool),
         "seeds": isinstance(seeds, list) and all(is_count(seed, 0, 1 << 64) for seed in seeds),
-        "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch, most=_LAST_PASS) for epoch in kept),
+        "kept": isinstance(kept, list) and all(epoch is None or is_count(epoch, most=WIDE_BOUND) for epoch in kept),
     }
     return next((f"{key!r} cannot be {shown(place[key])}" for key, fit in fits.items() if not fit), None)
 

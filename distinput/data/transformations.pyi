@@ -70,7 +70,7 @@ class Transformations(Generic[T_co]):
 
         A list of objects in a file, such as the messages of a chat, is a dict of lists. It stays that inside and in `element_spec`.
         Where an element is handed out, a list of dicts is made of it, with Python's numbers; a `Nullable` in it is the value, or
-        None. In a batch there is a list of them for each row.
+        None. In a batch there is a list of them for each row. In tables and files of tables they are lists of structs.
 
         Shapes: unchanged. Order: unchanged. State: that of the input.
 

@@ -340,7 +340,9 @@ class Elements(TableFormat):
 
     @property
     def _kept(self) -> "_Kept":
-        return _kept(self.layout, self.given)
+        spec, leaves, columns = _kept(self.layout, self.given)
+        # Equal specs may make different dicts of the same leaves.
+        return (spec if self.given is None else self.given), leaves, columns
 
     def rows(self, path: str) -> int | None:
         return _ARROW.rows(path)

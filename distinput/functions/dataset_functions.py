@@ -221,11 +221,21 @@ def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[N
         return Failure(error), element
 
 
-def spec_of_elements(op: str, call: Callable[[Any], Node], source: Node, function: Callable[..., Any]) -> Spec:
+def spec_of_elements(op: str, call: Callable[[Any], Any], source: Node, function: Callable[..., Any]) -> Spec:
     """The spec of the elements of the datasets that a function makes of the elements of `source`."""
-    leaf = infer(op, call, source, function).leaves[0]
-    assert isinstance(leaf, DatasetSpec)
-    return Spec.of(leaf.element_spec)
+    results: list[Any] = []
+
+    def kept(element: Any) -> Any:
+        results.append(call(element))
+        return results[-1]
+
+    leaf = infer(op, kept, source, function).leaves[0]
+    if not isinstance(leaf, DatasetSpec):
+        raise TypeError(f"{op}: reduce_func must return a dataset")  # `call` has refused that of another op
+    spec = Spec.of(leaf.element_spec)
+    same = [node_of(op, result).spec.structure for result in results]
+    # The nest of a spec does not tell what `as_text` and `as_rows` make.
+    return Spec(next((structure for structure in same if structure == spec.structure), spec.structure), spec.leaves)
 
 
 def count_of_made(source: Node, call: Callable[[Any], Node], otherwise: int) -> int:

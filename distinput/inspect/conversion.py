@@ -23,6 +23,9 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
 
+_WITH_ROWS = ("arrow", "jsonl", "parquet")
+"""Formats that hold lists of structs."""
+
 _WITH_NULLS = ("arrow", "csv", "jsonl", "parquet")
 """Formats that hold nulls."""
 
@@ -55,8 +58,9 @@ def convert(
 
     `tf.train.Example` messages become columns, one for each feature: all messages are decoded once before, to find out which
     there are, so nothing is left out. A feature that is absent somewhere, or differs in length, becomes lists, empty where it
-    is absent. To TFRecord files columns are written as Examples. Other records become the column "value". Nulls of Parquet and
-    Arrow files are nulls again in such files; for others, `options` says what stands in their place.
+    is absent. To TFRecord files columns are written as Examples. Other records become the column "value". Lists of structs are
+    the same in Parquet, Arrow and JSON Lines files. Nulls of Parquet and Arrow files are nulls again in such files; for others,
+    `options` says what stands in their place.
 
     Args:
       filenames: a path, pattern or directory, a list of them, or what `open_files` found.
@@ -96,6 +100,8 @@ def convert(
     if casts:
         dataset = _cast(dataset, casts)
     dataset = _of_one_value(dataset, to, value)
+    if to in _WITH_ROWS:
+        dataset = dataset.as_rows()
     if (shards or 1) > 1 and dataset.node.count_elements() < 0:  # otherwise they would take turns
         dataset = Dataset(AssertCardinality(dataset.node, sum(each.records for each in count(files))))
     cut = {"shards": shards, "shard_bytes": shard_bytes, "shard_rows": shard_rows}

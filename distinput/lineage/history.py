@@ -432,7 +432,7 @@ class KeptRecords:
         mine = range(replicas.first, replicas.first + replicas.count)
         if replicas.workers > 1 and replica not in mine:
             raise UnimplementedError(
-                f"locate: after a filter or take_while, the ledger of a worker knows only the records of its own replicas, "
+                f"locate: each worker reads elements of its own, and its ledger knows only the records of its own replicas, "
                 f"{mine.start} to {mine.stop - 1}; pass replica=, one of them, and ask the other workers for theirs"
             )
         parts = []

@@ -17,8 +17,8 @@ from distinput.columns.state import Mark, State, is_count
 from distinput.errors import InvalidArgumentError, StateError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, alike
-from distinput.functions.dataset_functions import hash_of, node_of
-from distinput.functions.inference import infer, results_of
+from distinput.functions.dataset_functions import hash_of, node_of, spec_of_elements
+from distinput.functions.inference import results_of
 from distinput.kernels.sequence_packing import fill_windows
 from distinput.names.lazy import dataclass
 from distinput.ops.batch import Batch
@@ -486,10 +486,7 @@ class GroupByWindow(Keyed):
         return self.claim.asked("group_by_window", self._inferred)
 
     def _inferred(self) -> Spec:
-        leaf = infer("group_by_window", self._of_some, _OneGroup(self.input), self.reduce_func).leaves[0]
-        if not isinstance(leaf, DatasetSpec):
-            raise TypeError("group_by_window: reduce_func must return a dataset")
-        return Spec.of(leaf.element_spec)
+        return spec_of_elements("group_by_window", self._of_some, _OneGroup(self.input), self.reduce_func)
 
     def stream(self, state: State, run: Run) -> Stream:
         def number(result: Any) -> int:

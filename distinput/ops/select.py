@@ -91,8 +91,8 @@ class Select(Restructured):
             if rest is None:  # all of it
                 return at, list(range(first, first + at.num_leaves))
             keys = at.keys if at.kind == "dict" else ()
-            key = rest if rest in keys else next((key for key in keys if f"{rest}".startswith(f"{key}.")), None)
-            if key is None and is_nullable(at):
+            key = _key(at, rest)
+            if is_nullable(at) and rest != key and (key is None or not _reaches(at, key, rest)):
                 parts.setdefault("value", []).append((rest, name))
                 parts.setdefault("valid", []).append((None, name))
             elif key is None:
@@ -118,3 +118,21 @@ class Select(Restructured):
 
     def _kept(self, columns: Sequence[Column]) -> Sequence[Column]:
         return [columns[place] for place in self._places] if columns else []
+
+
+def _key(at: Structure, rest: str) -> Any:
+    """The component of a dict with which a name begins; None: there is none."""
+    keys = at.keys if at.kind == "dict" else ()
+    return rest if rest in keys else next((key for key in keys if f"{rest}".startswith(f"{key}.")), None)
+
+
+def _reaches(at: Structure, key: Any, rest: str) -> bool:
+    """Whether a name that begins with a component of a dict names a part of this component.
+
+    A `Nullable` of a map has a `value`, and so has the map: `tools.value.args` is a part of the latter.
+    """
+    below, rest = at.children[at.keys.index(key)], rest[len(f"{key}.") :]
+    while is_nullable(below) and _key(below, rest) is None:
+        below = below.children[below.keys.index("value")]
+    inner = _key(below, rest)
+    return inner is not None and (inner == rest or is_nullable(below) or _reaches(below, inner, rest))

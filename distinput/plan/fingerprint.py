@@ -55,7 +55,7 @@ def _numbers(value: Any) -> str:
 # ----------------------------------------------------------------------------
 
 
-_WIDE_BOUND = 1 << 1024
+WIDE_BOUND = 1 << 1024
 """Bound of seeds and epochs, which are Python's integers of any size: each `repeat` makes an epoch 32 bits longer."""
 
 _EPOCHS = ("epoch", "pass")
@@ -121,10 +121,10 @@ def _wanted(key: str, value: Any, first: Any) -> str | None:
         case bool():
             return None if type(value) is bool else "true or false"
         case int() if key == "seed":
-            most = max(_WIDE_BOUND, abs(first))
+            most = max(WIDE_BOUND, abs(first))
             return None if is_count(value, -most, most) else "a whole number"
         case int():
-            least, most = -1 if key in _WITH_MINUS_ONE else 0, _WIDE_BOUND if key in _EPOCHS else BOUND
+            least, most = -1 if key in _WITH_MINUS_ONE else 0, WIDE_BOUND if key in _EPOCHS else BOUND
             # What users give, such as `take(sys.maxsize)`, may be larger.
             return None if is_count(value, least, max(most, first)) else f"a whole number from {least} on"
         case list():

@@ -405,6 +405,36 @@ def test_lists_of_lists_of_structs_are_rows_from_every_reader(tmp_path: Path) ->
         assert read.element_spec == di.data.Dataset.from_arrow(table).element_spec
 
 
+@pytest.mark.parametrize("behind", ["cache", "none", "shuffle", "snapshot"])
+@pytest.mark.parametrize("make", ["flat_map", "group_by_window", "interleave"])
+def test_datasets_that_a_function_makes_keep_them(make: str, behind: str, tmp_path: Path) -> None:
+    rows = di.data.Dataset.from_arrow(pa.table({"m": [[{"a": "x", "n": 1}], []]}), text="str", nested="rows")
+    made = {
+        "flat_map": lambda: di.data.Dataset.range(1).flat_map(lambda n: rows),
+        "group_by_window": lambda: rows.group_by_window(lambda row: 0, lambda key, group: group.prefetch(1), 2),
+        "interleave": lambda: di.data.Dataset.range(1).interleave(lambda n: rows, num_parallel_calls=2),
+    }[make]()
+    kept = {
+        "cache": lambda: made.cache(str(tmp_path / "cache")),
+        "none": lambda: made,
+        "shuffle": lambda: made.shuffle(9, seed=1),
+        "snapshot": lambda: made.snapshot(str(tmp_path / "snapshot")),
+    }[behind]()
+    for _ in range(2):
+        assert sorted(kept.to_list(), key=str) == [{"m": []}, {"m": [{"a": "x", "n": 1}]}]
+
+
+def test_caches_of_the_same_columns_are_handed_out_as_each_says(tmp_path: Path) -> None:
+    columns = di.data.Dataset.from_arrow(pa.table({"m": [[{"a": "x", "n": 1}]]}))
+    faces = [columns, columns.as_rows(), columns.as_rows().as_text(), columns]
+    for place, face in enumerate(faces):
+        cached = face.cache(str(tmp_path / str(place)))
+        assert [str(cached.to_list()) for _ in range(2)] == [str(face.to_list())] * 2
+    loaded = columns.as_rows().cache(str(tmp_path / "again"))
+    loaded.to_list()
+    assert loaded.as_text().to_list() == [{"m": [{"a": "x", "n": 1}]}]
+
+
 def test_few_elements_are_made_alone(tmp_path: Path) -> None:
     with mock.patch.object(python_values.RowDicts, "__call__", return_value=[]) as alone:
         found = list(chats(tmp_path, CHATS[:1] * 3000).as_text().as_rows(["messages", "messages.calls"]))

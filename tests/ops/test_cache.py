@@ -288,3 +288,15 @@ def test_a_pass_that_is_closed_while_threads_make_its_elements_is_not_kept_as_a_
         every = [int(x) for x in dataset]
         assert every == list(range(len(every)))
         assert len(every) == dataset.cardinality()
+
+
+def test_a_state_of_a_pass_within_passes_of_a_later_epoch_goes_on() -> None:
+    source = di.data.Dataset.range(3)
+    dataset = source.cache().repeat(2).repeat(2)
+    for _ in range(2):
+        source.to_list()  # datasets made of one dataset count their passes together
+    with iter(dataset) as iterator:
+        next(iterator)
+        state = iterator.state()
+    assert max(state["kept"]) >= 1 << 63
+    assert list(dataset.restore(state)) == [1, 2, *range(3), *range(3), *range(3)]

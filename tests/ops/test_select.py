@@ -67,6 +67,21 @@ def test_parts_of_columns_that_tell_nulls_keep_their_marks() -> None:
     assert found.to_arrow().to_pylist() == [{"m": {"role": [b"user"]}}, {"m": None}]
 
 
+def test_parts_of_the_values_of_maps_are_named_alike_with_nulls_and_without() -> None:
+    kind = pa.map_(pa.string(), pa.struct([("v", pa.int64()), ("w", pa.int64())]))
+    rows: list[Any] = [[("a", {"v": 1, "w": 2})], [("b", None)], None]
+    maps = [di.data.Dataset.from_arrow({"m": pa.array(rows[:count], kind)}) for count in (1, 2, 3)]
+    plain, inside, whole = [dataset.select(["m.value.v"]).to_list()[0]["m"] for dataset in maps]
+    assert plain == {"value": {"v": [1]}}
+    assert inside == {"value": {"value": {"v": [1]}, "valid": [True]}}
+    assert whole == {"value": inside, "valid": True}
+    none = {"value": {"v": [], "w": []}, "valid": []}
+    assert maps[2].select(["m.value"]).to_list()[2] == {"m": {"value": {"key": [], "value": none}}}
+    for dataset in maps:
+        with pytest.raises(InvalidArgumentError, match=r"no component 'm\.value\.x'; they have v, w"):
+            dataset.select(["m.value.x"])
+
+
 def test_a_key_without_letters_is_a_name_like_others() -> None:
     dataset = di.data.Dataset.from_tensor_slices({"": [1], "x": {"": [2], "y": [3]}})
     assert dataset.select([""]).to_list() == [{"": 1}]

@@ -97,12 +97,17 @@ def _lance(folder: Path, **arguments: Any) -> Dataset:
     return di.interop.tables.from_lance(str(folder / "a.lance"), **arguments)
 
 
+def _table(folder: Path, **arguments: Any) -> Dataset:
+    return di.data.Dataset.from_arrow(TABLE, **arguments)
+
+
 READERS = {
     "parquet": _parquet,
     "arrow": _arrow,
     "jsonl": _jsonl,
     "any format": _any_format,
     "hugging face": _hugging_face,
+    "table": _table,
     "delta": _delta,
     "lance": _lance,
 }
@@ -135,7 +140,9 @@ def test_a_reader_with_an_argument_is_the_reader_and_the_op(
     assert str(first + rest) == str(list(expected))
 
 
-@pytest.mark.parametrize("reader", [READERS[name] for name in ("parquet", "arrow", "any format", "hugging face")])
+@pytest.mark.parametrize(
+    "reader", [READERS[name] for name in ("parquet", "arrow", "any format", "hugging face", "table")]
+)
 def test_rows_are_what_is_in_the_file(reader: Any, tmp_path: Path) -> None:
     found = reader(tmp_path, text="str", nested="rows", decimals="decimal").to_list()
     for row, wanted in zip(found, ROWS, strict=True):
