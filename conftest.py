@@ -119,6 +119,25 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+_NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+class _FromAnotherPlace(pytest.Dir):
+    """Collects the rooms of the tests, in each process of a run from another one on: what has its asserts is read by others."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        rooms = list(super().collect())
+        first = len(rooms) * _NUMBER // _COUNT
+        yield from rooms[first:] + rooms[:first]
+
+
+@pytest.hookimpl
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir | None:
+    """Let processes of a run share the work that is done when a file of tests is loaded for the first time."""
+    return _FromAnotherPlace.from_parent(parent, path=path) if path == _TESTS and _COUNT > 1 else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for examples in the package, and in files of tests that have some: to look takes as long as to collect tests."""
@@ -136,7 +155,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if _MOST_CASES:
         _leave_out_cases(items)
     long = {item.path for item in items if item.get_closest_marker("slow") is not None}
-    items.sort(key=lambda item: item.path not in long)
+    # All processes of a run must have the same order, wherever each began.
+    depth = len(_TESTS.parts) + 1 if _COUNT > 1 else 0
+    items.sort(key=lambda item: (item.path not in long, item.path.parts[:depth]))
     for item in items if _MISSING else ():
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         if isinstance(item, pytest.DoctestItem) and item.dtest is not None:
