@@ -123,19 +123,16 @@ _NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 
 
-class _FromAnotherPlace(pytest.Dir):
-    """Collects the rooms of the tests, in each process of a run from another one on: what has its asserts is read by others."""
-
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        rooms = list(super().collect())
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Collect the rooms in each process of a run from another one on: the asserts that one has rewritten the others read."""
+    report = yield
+    if collector.path == _TESTS and (rooms := report.result):
         first = len(rooms) * _NUMBER // _COUNT
-        yield from rooms[first:] + rooms[:first]
-
-
-@pytest.hookimpl
-def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Dir | None:
-    """Let processes of a run share the work that is done when a file of tests is loaded for the first time."""
-    return _FromAnotherPlace.from_parent(parent, path=path) if path == _TESTS and _COUNT > 1 else None
+        report.result = rooms[first:] + rooms[:first]
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
