@@ -119,6 +119,22 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+_NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_COUNT = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Collect the rooms in each process of a run from another one on: the asserts that one has rewritten the others read."""
+    report = yield
+    if collector.path == _TESTS and (rooms := report.result):
+        first = len(rooms) * _NUMBER // _COUNT
+        report.result = rooms[first:] + rooms[:first]
+    return report
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Look for examples in the package, and in files of tests that have some: to look takes as long as to collect tests."""
@@ -136,7 +152,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if _MOST_CASES:
         _leave_out_cases(items)
     long = {item.path for item in items if item.get_closest_marker("slow") is not None}
-    items.sort(key=lambda item: item.path not in long)
+    # All processes of a run must have the same order, wherever each began.
+    depth = len(_TESTS.parts) + 1 if _COUNT > 1 else 0
+    items.sort(key=lambda item: (item.path not in long, item.path.parts[:depth]))
     for item in items if _MISSING else ():
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         if isinstance(item, pytest.DoctestItem) and item.dtest is not None:

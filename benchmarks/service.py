@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _batches("batches of 64 KiB", KILOBYTES_64, scaled(4000, scale, 20), None, {"seconds": 250e-6}),
         _batches("batches of 1 MiB", MEBIBYTE, scaled(400, scale, 6), 1.2),
         _sleeping(scaled(4800, scale, 64), scaled(MANY, scale, 2)),
-        _killed(scaled(24, scale, 8)),
+        _killed(scaled(24, scale, 8), LONG_SLEEP * min(1.0, 100 * scale)),
     ]
     return [*found, _images(folder, scaled(800, scale, 16))] if importlib.util.find_spec("simplejpeg") else found
 
@@ -88,9 +88,9 @@ def sleeping(x: Any) -> Any:
     return x
 
 
-def sleeping_long(x: Any) -> Any:
+def sleeping_long(x: Any, seconds: float) -> Any:
     """Each call is a piece."""
-    time.sleep(LONG_SLEEP)
+    time.sleep(seconds)
     return x, os.getpid()
 
 
@@ -126,14 +126,15 @@ def _sleeping(count: int, workers: int) -> Case:
     )
 
 
-def _killed(count: int) -> Case:
+def _killed(count: int, seconds: float) -> Case:
     def ours(*, kill: bool) -> Work:
         address = _cluster(2)
-        dataset = _input(count).map(sleeping_long).on_workers(address)
+        call = partial(sleeping_long, seconds=seconds)
+        dataset = _input(count).map(call).on_workers(address)
         spent: dict[bool, list[float]] = {False: [], True: []}
 
         def once(kill: bool = kill) -> Measured:
-            list(_input(8).map(sleeping_long).on_workers(address))  # until both are there again
+            list(_input(8).map(call).on_workers(address))  # until both are there again
             seen: list[int] = []
             begin = time.perf_counter()
             for number, worker in dataset:
@@ -149,7 +150,7 @@ def _killed(count: int) -> Case:
                 for number in range(4):
                     spent[bool(number % 2)].append(once(bool(number % 2)))
             lost = np.mean(spent[True]) - np.mean(spent[False]) if kill else 0.0
-            return {"pieces lost": max(0.0, float(lost)) / LONG_SLEEP} if kill else {}
+            return {"pieces lost": max(0.0, float(lost)) / seconds} if kill else {}
 
         return Work(once, lambda: str(count * bool(once())), facts)
 

@@ -140,13 +140,14 @@ def test_a_worker_that_stands_still_delays_and_loses_nothing(two: Any) -> None:
 
 
 def test_a_worker_that_stands_still_for_good_is_replaced() -> None:
-    with cluster(2, worker_timeout_seconds=cases(3, 5)) as made:
+    with cluster(2, worker_timeout_seconds=cases(1, 5)) as made:
 
         def stop(seen: int) -> None:
             if seen == 200:
                 os.kill(made.pid("input-0"), signal.SIGSTOP)
 
-        counted(RANGE(1500).map(slowly, output_signature=ROWS).on_workers(made.address), 1500, stop)
+        count = cases(700, 1500)
+        counted(RANGE(count).map(slowly, output_signature=ROWS).on_workers(made.address), count, stop)
 
 
 def scheduler(port: int) -> Any:
