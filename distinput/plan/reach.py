@@ -75,7 +75,9 @@ class ReachedCode:
             reached._weigh("argument", argument)
         while reached._left and len(reached._codes) < _MOST_CODES:
             value, names = reached._left.popleft()
-            if not isinstance(value, types.ModuleType):
+            if isinstance(value, types.FunctionType):
+                names = frozenset(names & vars(value).keys())
+            elif not isinstance(value, types.ModuleType):
                 names = _NO_NAMES
             if (id(value), names) not in reached._seen:
                 reached._seen[id(value), names] = value
@@ -111,6 +113,8 @@ class ReachedCode:
             case types.FunctionType():
                 if not is_library(value):
                     self._function(value)
+                    for name in sorted(names):
+                        self._holds(_place(value), name, vars(value)[name], _NO_NAMES)
                 self._follow([inner] if (inner := getattr(value, "__wrapped__", None)) is not None else [])
             case types.MethodType():
                 self._follow([value.__func__, value.__self__])
@@ -169,7 +173,7 @@ class ReachedCode:
             self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(own)
         uses = CodeNames.of(code)
         names = uses.attributes | frozenset(_texts(code))
-        place, module = f"{function.__module__}.{function.__qualname__}", str(function.__module__)
+        place, module = _place(function), str(function.__module__)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # not set yet
                 self._reads(place, name, cell.cell_contents, names)
@@ -180,6 +184,9 @@ class ReachedCode:
             if name in function.__globals__ and not name.startswith("__"):
                 self._reads(module, name, function.__globals__[name], names)
         self._changed |= {(owner, name) for owner in (place, module) for name in uses.changed | uses.stored}
+        for changed in [function.__globals__.get(name) for name in uses.changed]:
+            if isinstance(changed, types.FunctionType):
+                self._changed |= {(_place(changed), name) for name in uses.altered}
         if uses.attributes & {"environ", "getenv"}:
             self._data |= {((place, f"${name}"), os.environ[name]) for name in names & os.environ.keys()}
         for name in sorted(uses.imported):
@@ -221,6 +228,10 @@ class ReachedCode:
 
 
 _NO_NAMES: frozenset[str] = frozenset()
+
+
+def _place(function: types.FunctionType) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _name_of(function: Any) -> str:
