@@ -164,7 +164,9 @@ class Scan(Node):
         initial = self.carry.initial
         carried = decode_value(coded, initial)
         shapes = [[np.shape(leaf) for leaf in self.carry.structure.flatten(value)] for value in (carried, initial)]
-        odd = [f"has shape {list(a)}, where the initial one has {list(b)}" for a, b in zip(*shapes, strict=True) if a != b]
+        odd = [
+            f"has shape {list(a)}, where the initial one has {list(b)}" for a, b in zip(*shapes, strict=True) if a != b
+        ]
         return carried, odd
 
     def _made(self, state: State, run: Run, carried: Any, doubts: list[str]) -> Iterator[MadeBlock]:

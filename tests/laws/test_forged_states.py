@@ -210,8 +210,18 @@ def growing(state: Any, x: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     "initial, step, other, said",
     [
-        (np.int64(0), lambda s, x: (s + x, s + x), np.zeros(1, np.int64), "has shape [1], where the initial one has []"),
-        (b"", lambda s, x: (s.strip() + b"x", x), np.array([b"x", b"y"], object), "has shape [2], where the initial one has []"),
+        (
+            np.int64(0),
+            lambda s, x: (s + x, s + x),
+            np.zeros(1, np.int64),
+            "has shape [1], where the initial one has []",
+        ),
+        (
+            b"",
+            lambda s, x: (s.strip() + b"x", x),
+            np.array([b"x", b"y"], object),
+            "has shape [2], where the initial one has []",
+        ),
         (np.zeros(2), lambda s, x: (s + np.ones(2), s), np.zeros(3), "has shape [3], where the initial one has [2]"),
         (np.zeros(0), growing, np.zeros((2, 2)), None),  # it is one that flattens what it carries
     ],

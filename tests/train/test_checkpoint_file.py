@@ -112,10 +112,16 @@ def test_the_name_of_the_file() -> None:
 @pytest.mark.parametrize(
     "asked, said",
     [
-        ("ck", "ck.npz: there is no such checkpoint; FOLDER has ck-1, as save appends a number: restore the path that save"),
+        (
+            "ck",
+            "ck.npz: there is no such checkpoint; FOLDER has ck-1, as save appends a number: restore the path that save",
+        ),
         ("model", "FOLDER has 11 others, the last one model-11, as save appends a number"),
         ("else", "FOLDER has 12 others, the last one model-11: restore the path that save returned"),
-        ("", "FOLDER has 12 others, the last one model-11: restore the path that save returned, or that latest_checkpoint("),
+        (
+            "",
+            "FOLDER has 12 others, the last one model-11: restore the path that save returned, or that latest_checkpoint(",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", ["folder", "URL"])
@@ -128,5 +134,5 @@ def test_a_checkpoint_that_is_not_there_names_those_that_are(asked: str, said: s
     path = f"{folder}/{asked}" if asked else folder
     with pytest.raises(NotFoundError, match=re.escape(said.replace("FOLDER", folder))):
         checkpoint.restore(path)
-    with pytest.raises(NotFoundError, match="nowhere/ck.npz"):
+    with pytest.raises(NotFoundError, match=r"nowhere/ck\.npz"):
         checkpoint.restore(f"{folder}/nowhere/ck")
