@@ -8,8 +8,8 @@ import stat
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import field
 from functools import cached_property
 from itertools import chain, islice
@@ -122,8 +122,10 @@ class _Pull:
 
     def of(self, iterator: Any) -> None:
         """Take what it reads from; only looked at."""
-        with suppress(TypeError):  # of a list, which begins anew each time
+        try:
             self._iterator = weakref.ref(iterator)
+        except TypeError:  # of a list, a range or the like, which begins anew each time, unless the program holds it
+            self._iterator = (lambda: iterator) if self.singly else None
 
     @property
     def elements(self) -> list[Any]:
@@ -161,6 +163,10 @@ class _Pull:
             raise FailedPreconditionError(_gone(row, f"stands behind element {first + len(elements) - 1}"))
         ended = getattr(self._iterator(), "gi_frame", self) is None
         return chain(elements[row - first :], _ended(first + len(elements)) if ended else rest)
+
+
+_HELD: deque[_Pull] = deque(maxlen=4)
+"""The latest that read from iterators that the program holds, whatever dataset they are of, the newest first."""
 
 
 def _begins_anew(iterator: Any) -> bool:
@@ -421,9 +427,11 @@ class Generator(Node):
             if run.sampling:
                 next(islice(iterator, row, row), None)
                 return iterator
-            left, self.begun.left = self.begun.left, pull
-            pull.again = left is not None and left.is_of(pull)
-            return left.resumed(iterator, row) if left is not None and pull.again else _passed(iterator, row)
+            earlier = [each for each in (*_HELD, self.begun.left) if each is not None and each.is_of(pull)]
+            self.begun.left, pull.again = pull, bool(earlier)
+            if pull.singly:
+                _HELD.appendleft(pull)
+            return earlier[0].resumed(iterator, row) if earlier else _passed(iterator, row)
 
         most = 1 if self.waits else run.at_once(MOST_ROWS)
         for elements, ending in _pulled(begin, most, pull, run.holding, alarm):
