@@ -136,10 +136,18 @@ class _Pull:
         """All that was read has been handed on; `row` comes next."""
         self._read, self.handed = (row, []), False
 
-    def is_of(self, other: "_Pull") -> bool:
-        """Whether both read from the same iterator."""
-        mine, others = (pull._iterator and pull._iterator() for pull in (self, other))
-        return mine is not None and mine is others
+    def follows(self, left: "_Pull | None") -> "_Pull | None":
+        """The last one that read from the same iterator, whose place this one takes; None: there is none.
+
+        Args:
+          left: the last one of the same dataset.
+        """
+        mine = self._iterator and self._iterator()
+        found = [each for each in (*_HELD, left) if each is not None and each._iterator and each._iterator() is mine]
+        self.again = mine is not None and bool(found)
+        if self.singly:
+            _HELD.appendleft(self)
+        return found[0] if self.again else None
 
     def check_ended(self, row: int, origin: Origin) -> None:
         """Warn of a pass that ends without an element, since an earlier one has read its iterator to the end."""
@@ -427,11 +435,8 @@ class Generator(Node):
             if run.sampling:
                 next(islice(iterator, row, row), None)
                 return iterator
-            earlier = [each for each in (*_HELD, self.begun.left) if each is not None and each.is_of(pull)]
-            self.begun.left, pull.again = pull, bool(earlier)
-            if pull.singly:
-                _HELD.appendleft(pull)
-            return earlier[0].resumed(iterator, row) if earlier else _passed(iterator, row)
+            earlier, self.begun.left = pull.follows(self.begun.left), pull
+            return _passed(iterator, row) if earlier is None else earlier.resumed(iterator, row)
 
         most = 1 if self.waits else run.at_once(MOST_ROWS)
         for elements, ending in _pulled(begin, most, pull, run.holding, alarm):
