@@ -36,7 +36,6 @@ from distinput.plan.fingerprint import difference, fingerprint
 from distinput.plan.node import INFINITE, Node, caller
 from distinput.plan.reach import ReachedCode
 from distinput.run.run import Run
-from distinput.url_secrets import without_secrets
 from distinput.values.spec import Spec
 from distinput.values.spec_json import MalformedJson, spec_json
 from distinput.writers import WRITERS
@@ -264,8 +263,8 @@ def _tell_folder(request: Request) -> None:
     if path.endswith((request.writer.suffix, ending)) and not names_in(path):
         name = f"{request.prefix}-00000-of-00001{ending}"
         caller().warn(
-            f"{request.who}: {without_secrets(path)} is a folder, which will hold the files and a manifest; name it without the "
-            f"ending of a file. One file is {request.who}(..., shards=1), as {name} in the folder"
+            f"{request.who}: {path} is a folder, which will hold the files and a manifest; name it without "
+            f"the ending of a file. One file is {request.who}(..., shards=1), as {name} in the folder"
         )
 
 

@@ -79,8 +79,8 @@ def test_numbers_may_be_those_of_numpy(tmp_path: Path, given: dict[str, Any]) ->
     "name, format, options, file",
     [
         ("a.csv", "csv", {}, "part-00000-of-00001.csv"),
-        ("a.csv.gz", "csv", {"compression_type": "GZIP"}, "part-00000-of-00001.csv.gz"),
-        ("a.csv", "csv", {"compression_type": "GZIP"}, "part-00000-of-00001.csv.gz"),
+        ("a.csv.gz", "csv", {"compression": "GZIP"}, "part-00000-of-00001.csv.gz"),
+        ("a.csv", "csv", {"compression": "GZIP"}, "part-00000-of-00001.csv.gz"),
         ("a.parquet", "parquet", {}, "part-00000-of-00001.parquet"),
     ],
 )
