@@ -754,8 +754,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         found = from_tensor_slices(np.array([os.fsencode(path) for path in names], dtype=object))
         if all(map(folders.is_directory, names)):
             found.origin.warn(
-                f"list_files: {', '.join(patterns)} matches folders alone, such as {names[0]}, "
-                "which no reader opens; match the files in them, as in folder/*/*.csv, or end the name with / for all files below"
+                f"list_files: {', '.join(patterns)} matches folders alone, such as {names[0]}, which no reader opens; match "
+                "the files in them, as in folder/*/*.csv, or end the name with / for all files below"
             )
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
