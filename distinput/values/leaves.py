@@ -284,7 +284,7 @@ def as_leaf(value: Any) -> Any:
 
     Raises:
       TypeError: the value cannot be an array.
-      InvalidArgumentError: an integer of Python does not fit into int64.
+      InvalidArgumentError: an integer of Python does not fit into int64, or a list that begins with a bool holds numbers.
     """
     kind = type(value)
     if kind is bytes or isinstance(value, np.generic | np.ndarray):
@@ -609,6 +609,12 @@ def _from_list(value: Any) -> Any:
         return _strings(np.array(items, dtype=object))
     if not flat:
         return array.astype(np.float32)
+    if array.dtype.kind != "b" and getattr(flat[0], "dtype", type(flat[0])) == bool:
+        other = next(x for x in flat if getattr(x, "dtype", type(x)) != bool)
+        raise InvalidArgumentError(
+            f"a list that begins with a bool becomes an array of bools, got {other!r:.60} ({type(other).__name__}) beside "
+            f"{flat[0]!r:.60}; make a number of each bool, as int(x) does, or give them as two components"
+        )
     typed = any(issubclass(kind, np.generic | np.ndarray) for kind in kinds)
     narrow = np.dtype(np.float32) if array.dtype == np.float64 and not typed else array.dtype
     if narrow.kind == "f":
