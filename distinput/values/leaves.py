@@ -609,8 +609,8 @@ def _from_list(value: Any) -> Any:
         return _strings(np.array(items, dtype=object))
     if not flat:
         return array.astype(np.float32)
-    if array.dtype.kind != "b" and getattr(flat[0], "dtype", type(flat[0])) == bool:
-        other = next(x for x in flat if getattr(x, "dtype", type(x)) != bool)
+    if array.dtype.kind != "b" and _is_bool(flat[0]):
+        other = next(x for x in flat if not _is_bool(x))
         raise InvalidArgumentError(
             f"a list that begins with a bool becomes an array of bools, got {other!r:.60} ({type(other).__name__}) beside "
             f"{flat[0]!r:.60}; make a number of each bool, as int(x) does, or give them as two components"
@@ -623,6 +623,10 @@ def _from_list(value: Any) -> Any:
     if typed or array.dtype != np.int64:
         return array
     return array.astype(np.int32) if array.min() >= _INT32.min and array.max() <= _INT32.max else array
+
+
+def _is_bool(member: Any) -> bool:
+    return type(member) is bool or getattr(member, "dtype", None) == np.bool_
 
 
 def _has_integers(members: list[Any], kinds: set[type]) -> bool:
