@@ -122,8 +122,8 @@ class ReachedCode:
             case types.FunctionType():
                 if not is_library(value):
                     self._function(value)
-                    for name in sorted(names):
-                        self._holds(_place(value), name, vars(value)[name], _NO_NAMES)
+                    for own in sorted(names):
+                        self._holds(_place(value), own, vars(value)[own], _NO_NAMES)
                 self._follow([inner] if (inner := getattr(value, "__wrapped__", None)) is not None else [])
             case types.MethodType():
                 self._follow([value.__func__, value.__self__])
