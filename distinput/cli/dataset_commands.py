@@ -20,13 +20,12 @@ from distinput.data.recording import recorded
 from distinput.data.stats import SHORT
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
-from distinput.kernels.kernel import cached_kernels, compiled_first
 from distinput.names.lazy import later
 from distinput.names.words import bytes_text, number_text, seconds_text
 from distinput.plan.node import INFINITE
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports import Graph, graph_of, mermaid_of, svg_of
-from distinput.reports.bench import Bench, TriedChange, bench, trials
+from distinput.reports.bench import Bench, TriedChange, settled_bench, trials
 from distinput.sharding.planning import shard_plan
 from distinput.sharding.policies import policy_named
 from distinput.sharding.shard_plan import LeastAndMost, PlanSummary, summary_of
@@ -218,12 +217,8 @@ def bench_command(given: argparse.Namespace) -> int:
         wanted = given.elements
         most = wanted if high is None else min(high, wanted or high)
         exact = most is not None and (low >= most or dataset.cardinality() == INFINITE)
-        with compiled_first():
-            if not all(cached_kernels().values()):
-                with iter(dataset) as iterator:
-                    next(iterator, None)  # what it needs is compiled before the clock starts
-            with Progress(most, "elements", exact=exact) as progress:
-                told = bench(dataset, longest, given.elements, given.warm_up, watch=progress.reach)
+        with Progress(most, "elements", exact=exact) as progress:
+            told = settled_bench(dataset, longest, given.elements, given.warm_up, watch=progress.reach)
         tried = list(trials(dataset, told, min(longest or 5.0, 5.0))) if given.tries else []
         if tried:
             told = told.with_trials()

@@ -33,7 +33,7 @@ from distinput.plan.check import callable_argument
 from distinput.plan.code import function_word
 from distinput.plan.families import drawn_seeds, stores
 from distinput.plan.fingerprint import difference, fingerprint
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE, Node, caller
 from distinput.plan.reach import ReachedCode
 from distinput.run.run import Run
 from distinput.values.spec import Spec
@@ -247,6 +247,7 @@ def write(dataset: DatasetLike, request: Request) -> WrittenFiles:
                 f"{request.who}: {request.directory} is being written by {stage.taken_by()}; wait until that has ended"
             )
         stack.callback(stage.release)
+        _tell_folder(request)
         writing = Writing(dataset, request, stage)
         try:
             return writing.run()
@@ -254,6 +255,17 @@ def write(dataset: DatasetLike, request: Request) -> WrittenFiles:
             if stage.journal() is None:  # there is nothing to go on from
                 stage.discard()
             raise
+
+
+def _tell_folder(request: Request) -> None:
+    """Warn of a new folder that is called as a file is: who writes to `a.csv` expects a file, as pandas makes one."""
+    path, ending = request.directory, request.writer.ending
+    if path.endswith((request.writer.suffix, ending)) and not names_in(path):
+        name = f"{request.prefix}-00000-of-00001{ending}"
+        caller().warn(
+            f"{request.who}: {path} is a folder, which will hold the files and a manifest; name it without "
+            f"the ending of a file. One file is {request.who}(..., shards=1), as {name} in the folder"
+        )
 
 
 class Writing:

@@ -133,7 +133,8 @@ def decode_image(
 
     The GIL is released while an image is decoded, so threads of `map` decode several at a time.
     Transparency is left out where 1 or 3 channels are wanted, not mixed with a background. Frames of a GIF have the size of its
-    screen, and are black where nothing was drawn.
+    screen, are black where nothing was drawn, and stay where they were drawn. One that is cut short is left out, with all
+    behind it.
 
     A JPEG that is not quite right, such as one with bytes between its segments or a broken color profile, is read as Pillow and
     TensorFlow read it. The logger "distinput" tells how many there were, at the first, the tenth, the hundredth, and so on.
@@ -328,7 +329,7 @@ def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: boo
         raise EngineMissing("decode_image: Pillow is not installed; `pip install 'distinput[images]'`") from None
     _check_size(*_size(data, found), max_pixels)  # before Pillow looks at it: it warns of large ones
     with _by_pillow(found):
-        image = Image.open(io.BytesIO(data), formats=[found])
+        image = Image.open(io.BytesIO(_as_drawn(data) if found == "GIF" and frames else data), formats=[found])
     with image:
         with _by_pillow(found):
             count = getattr(image, "n_frames", 1) if frames else 1
@@ -442,8 +443,46 @@ def _pixels(image: Any, found: str, data: bytes, channels: int, dtype: Any) -> A
     if found == "GIF" and channels != 4 and (image.mode == "RGBA" or "transparency" in image.info):
         image = _on_black(image)
     depth = channels or (4 if "transparency" in image.info and image.mode == "P" else _CHANNELS.get(image.mode, 3))
+    if depth == 1 and found == "PNG" and image.mode in ("P", "RGB", "RGBA"):  # Pillow rounds, libpng does not
+        return _scaled((_array(image, found, "RGB") @ _GRAY_OF_RGB >> 15).astype(np.uint8)[..., None], dtype)
+    if found == "PNG" and image.mode == "L" and "transparency" in image.info:  # a value of as many bits as the file has
+        image.info["transparency"] = image.info["transparency"] * 255 // ((1 << data[24]) - 1)
     made = _array(image, found, _MODES[depth])
     return _scaled(made[..., None] if made.ndim == 2 else made, dtype)
+
+
+_EXTENSION, _IMAGE = 0x21, 0x2C
+_CONTROL = b"\xf9\x04"
+_STAYS, _OTHERS = 0x04, 0xE3
+
+
+def _as_drawn(data: bytes) -> bytes:
+    """A GIF up to its last whole frame, each of whose frames stays where it was drawn, as TensorFlow has it.
+
+    Source: "Graphics Interchange Format, version 89a", sections 15, 20 and 23.
+    """
+    made, at, whole = bytearray(data), 13 + _colors(data, 10), 0
+    while at < len(data) and data[at] in (_EXTENSION, _IMAGE):
+        if data[at] == _IMAGE:
+            at = _behind_blocks(data, at + 11 + _colors(data, at + 9))
+            whole = at if at <= len(data) else whole
+            continue
+        if data.startswith(_CONTROL, at + 1) and at + 3 < len(data):
+            made[at + 3] = made[at + 3] & _OTHERS | _STAYS
+        at = _behind_blocks(data, at + 2)
+    return bytes(made) if at < len(data) or not whole else bytes(made[:whole]) + b";"
+
+
+def _colors(data: bytes, at: int) -> int:
+    """The bytes of the table of colors that a byte of flags says."""
+    return 6 << (data[at] & 7) if at < len(data) and data[at] & 0x80 else 0
+
+
+def _behind_blocks(data: bytes, at: int) -> int:
+    """Behind blocks of bytes, each with its size before it; more than there are bytes where they are cut short."""
+    while at < len(data) and data[at]:
+        at += data[at] + 1
+    return at + 1
 
 
 def _on_black(image: Any) -> Any:

@@ -299,7 +299,7 @@ def held(
     note: Callable[[Exception], None],
     *,
     tolerant: bool,
-    refused: Callable[..., TypeError] | None = None,
+    refused: Callable[..., Exception] | None = None,
 ) -> Stream:
     """The blocks of `made`, each compared with the signature or the claim.
 

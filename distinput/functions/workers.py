@@ -958,6 +958,15 @@ def _is_here(executor: Any) -> bool:
     return isinstance(executor, futures.ThreadPoolExecutor) and "InterpreterPoolExecutor" not in names
 
 
+def has_processes(executor: Any) -> bool:
+    """Whether an executor, or the one that a function makes, may call in other processes."""
+    if hasattr(executor, "submit"):
+        return not _is_here(executor)
+    code = getattr(executor, "__code__", None)
+    names = (getattr(getattr(executor, "func", None), "__name__", ""), *(() if code is None else code.co_names))
+    return not any("ThreadPool" in name for name in names)
+
+
 @lru_cache(maxsize=8)
 def _sent(data: bytes) -> WorkerTask:
     """What was sent, with all that the functions hold."""

@@ -483,6 +483,11 @@ def cached_kernels() -> dict[str, bool]:
         return dict.fromkeys(dict(kernels), False)
 
 
+def ready_kernels() -> set[str]:
+    """The kernels that no process will compile, as far as is known here: they are in the cache, or were compiled here."""
+    return {name for name, cached in cached_kernels().items() if cached or KERNELS[name]._done.is_set()}
+
+
 @contextlib.contextmanager
 def compiled_first() -> Iterator[None]:
     """Where time is measured: here a first call waits until the kernel is compiled, or cannot be; in the mode `auto` alone."""

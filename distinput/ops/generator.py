@@ -8,8 +8,8 @@ import stat
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import field
 from functools import cached_property
 from itertools import chain, islice
@@ -122,8 +122,10 @@ class _Pull:
 
     def of(self, iterator: Any) -> None:
         """Take what it reads from; only looked at."""
-        with suppress(TypeError):  # of a list, which begins anew each time
+        try:
             self._iterator = weakref.ref(iterator)
+        except TypeError:  # of a list, a range or the like, which begins anew each time, unless the program holds it
+            self._iterator = (lambda: iterator) if self.singly else None
 
     @property
     def elements(self) -> list[Any]:
@@ -134,10 +136,18 @@ class _Pull:
         """All that was read has been handed on; `row` comes next."""
         self._read, self.handed = (row, []), False
 
-    def is_of(self, other: "_Pull") -> bool:
-        """Whether both read from the same iterator."""
-        mine, others = (pull._iterator and pull._iterator() for pull in (self, other))
-        return mine is not None and mine is others
+    def follows(self, left: "_Pull | None") -> "_Pull | None":
+        """The last one that read from the same iterator, whose place this one takes; None: there is none.
+
+        Args:
+          left: the last one of the same dataset.
+        """
+        mine = self._iterator and self._iterator()
+        found = [each for each in (*_HELD, left) if each is not None and each._iterator and each._iterator() is mine]
+        self.again = mine is not None and bool(found)
+        if self.singly:
+            _HELD.appendleft(self)
+        return found[0] if self.again else None
 
     def check_ended(self, row: int, origin: Origin) -> None:
         """Warn of a pass that ends without an element, since an earlier one has read its iterator to the end."""
@@ -161,6 +171,10 @@ class _Pull:
             raise FailedPreconditionError(_gone(row, f"stands behind element {first + len(elements) - 1}"))
         ended = getattr(self._iterator(), "gi_frame", self) is None
         return chain(elements[row - first :], _ended(first + len(elements)) if ended else rest)
+
+
+_HELD: deque[_Pull] = deque(maxlen=4)
+"""The latest that read from iterators that the program holds, whatever dataset they are of, the newest first."""
 
 
 def _begins_anew(iterator: Any) -> bool:
@@ -421,9 +435,8 @@ class Generator(Node):
             if run.sampling:
                 next(islice(iterator, row, row), None)
                 return iterator
-            left, self.begun.left = self.begun.left, pull
-            pull.again = left is not None and left.is_of(pull)
-            return left.resumed(iterator, row) if left is not None and pull.again else _passed(iterator, row)
+            earlier, self.begun.left = pull.follows(self.begun.left), pull
+            return _passed(iterator, row) if earlier is None else earlier.resumed(iterator, row)
 
         most = 1 if self.waits else run.at_once(MOST_ROWS)
         for elements, ending in _pulled(begin, most, pull, run.holding, alarm):

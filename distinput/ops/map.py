@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from distinput.functions.vectorized import whole_block
     from distinput.functions.vectorized.whole_block import Vectorizer
     from distinput.ops import on_error as failures
+    from distinput.plan import reach
     from distinput.plan.options import SkipErrors
     from distinput.run import processes
     from distinput.run.processes import Workforce
@@ -49,6 +50,7 @@ else:
     whole_block = later("distinput.functions.vectorized.whole_block")
     failures = later("distinput.ops.on_error")
     processes = later("distinput.run.processes")
+    reach = later("distinput.plan.reach")
     buffered = later("distinput.streaming.buffered")
 
 
@@ -619,6 +621,8 @@ class Map(MapCalls, Signed):
         return compiling.compiled(self.map_func, self.input.spec) if is_numba(self.map_func) else None
 
     def added(self) -> Node:
+        if self.processes or (self.executor is not None and workers.has_processes(self.executor)):
+            reach.warn_of_copied_generators(self, [self.map_func], reach.OF_MAP)
         told = self.on_error is not None or any(step.own_options is not None for step in walk(self))
         return failures.guarded(self, self.on_error) if told and not self.raises else self
 

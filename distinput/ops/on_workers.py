@@ -15,6 +15,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.files.source import stamp_of
+from distinput.functions.workers import has_processes
 from distinput.names.lazy import dataclass
 from distinput.names.words import seconds_text
 from distinput.ops.filter import Filter, Where
@@ -37,6 +38,7 @@ from distinput.plan.check import at_least, normalized
 from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
 from distinput.plan.fingerprint import layout
 from distinput.plan.node import UNKNOWN, Needs, Node, walk
+from distinput.plan.reach import OF_MAP, warn_of_copied_generators
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run, UnderWay
 from distinput.run.segments import Closed
@@ -134,6 +136,15 @@ class OnWorkers(Transparent):
         if self.max_outstanding_requests is not None:
             most = at_least("on_workers", "max_outstanding_requests", self.max_outstanding_requests, 1)
             normalized(self, "max_outstanding_requests", most)
+
+    def added(self) -> Node:
+        kind = self.workers[0]
+        if kind == "processes" or (
+            kind == "service" and (isinstance(self.service, str) or has_processes(self.service))
+        ):
+            sent = [argument for step in _chain(self.input) for argument in step.arguments().values()]
+            warn_of_copied_generators(self, sent, OF_MAP)
+        return self
 
     @cached_property
     def workers(self) -> tuple[str, int]:

@@ -39,6 +39,7 @@ from distinput.streaming.ahead import (
     BeginningsAhead,
     Pace,
     ReadingPlace,
+    RecentStamps,
     StampsAhead,
     blocks_ahead,
     blocks_in,
@@ -523,8 +524,9 @@ class Reader(FileReader):
         return put_in_order(parts, places) if parts else self._fetch(names[0], rows)
 
     def _fetch(self, path: str, rows: Ints) -> Block:
-        self._check(path)
-        return self.format.fetch(path, rows).built_as(self.spec.structure)
+        with stamped(path, self._recent.of(path)):
+            self._check(path)
+            return self.format.fetch(path, rows).built_as(self.spec.structure)
 
     def _check(self, path: str) -> None:
         """Refuse a file that is not as it was listed, or whose records differ in kind from those of the first file."""
@@ -557,6 +559,11 @@ class Reader(FileReader):
     @cached_property
     def _mapped_files(self) -> Latest[tuple[str, ...], MappedFiles]:
         return Latest()
+
+    @cached_property
+    def _recent(self) -> RecentStamps:
+        """The stamps of files whose rows are fetched, again and again."""
+        return RecentStamps()
 
     @cached_property
     def _alike(self) -> set[str]:

@@ -16,7 +16,7 @@ from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
 from distinput.functions.chain import Refills
-from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held
+from distinput.functions.claim import Claim, MadeBlock, behind, between, formed, held, unlike
 from distinput.functions.inference import infer
 from distinput.names.lazy import dataclass
 from distinput.names.words import shown
@@ -81,6 +81,7 @@ class Scan(Node):
 
     Raises:
       TypeError: at iteration, the state changes its structure or a dtype.
+      StateError: at iteration, the first elements fail with a value of another shape, which a damaged state held.
 
     >>> import distinput as di
     >>> import numpy as np
@@ -153,16 +154,32 @@ class Scan(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         self.decide(run)
-        made, note = self._made(state, run), partial(run.annotate, where=self.where)
-        return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
+        carried, doubts = self._taken_up(state["carry"])
+        made, note = self._made(state, run, carried, doubts), partial(run.annotate, where=self.where)
+        refused = partial(_doubted, doubts)
+        return held("scan", made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant, refused=refused)
 
-    def _made(self, state: State, run: Run) -> Iterator[MadeBlock]:
-        carried = decode_value(state["carry"], self.carry.initial)
+    def _taken_up(self, coded: list[Any]) -> tuple[Any, list[str]]:
+        """The carried value in a state; and what is odd about it, until the first element is made: it may have grown so."""
+        initial = self.carry.initial
+        carried = decode_value(coded, initial)
+        shapes = [[np.shape(leaf) for leaf in self.carry.structure.flatten(value)] for value in (carried, initial)]
+        odd = [
+            f"has shape {list(a)}, where the initial one has {list(b)}" for a, b in zip(*shapes, strict=True) if a != b
+        ]
+        return carried, odd
+
+    def _made(self, state: State, run: Run, carried: Any, doubts: list[str]) -> Iterator[MadeBlock]:
         after: list[Any] = []  # the carried value after each element of the current block
 
         def step(element: Any) -> Any:
             nonlocal carried
-            carried, output = self._step(carried, element)
+            try:
+                carried, output = self._step(carried, element)
+            except Exception as error:
+                if doubts and not after:
+                    raise _doubt(doubts, error) from error
+                raise
             after.append(kept(carried))  # the function may write to what it is given next
             return output
 
@@ -194,6 +211,19 @@ class Scan(Node):
                         yield Failure(block), carrying(behind(at, end), end, values), rows.rows(0, 0)
             before, begin = mark, kept(carried)
             after.clear()
+            doubts.clear()
+
+
+def _doubt(doubts: list[str], error: Exception) -> StateError:
+    return StateError(
+        f"scan: the state is damaged, or of another pipeline: the carried value in it {doubts[0]}, and an element fails "
+        f"with it: {error}"
+    )
+
+
+def _doubted(doubts: list[str], *given: Any, signed: bool) -> Exception:
+    error = unlike(*given, signed=signed)
+    return _doubt(doubts, error) if doubts else error
 
 
 def encode_value(value: Any) -> Any:

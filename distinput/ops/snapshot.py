@@ -277,7 +277,7 @@ class KeptOnDisk(SameElements):
                 "with other random seeds, so they cannot be made again: bring the folder back, or start again without the state"
             )
         self._begins(epoch)
-        stage = self._begun() if found is None else None
+        stage = self._begun() if found is None or (_lacks(found) and not run.dropping) else None
         if stage is None:
             found = self._found()
             if self._serves(found, made, run):  # another process has just completed it
@@ -375,11 +375,13 @@ class KeptOnDisk(SameElements):
         stage = Stage(self.directory, self.op)
         if not stage.take(self.op):
             return None
-        if read_written(self.directory) is not None:
+        found = read_written(self.directory)
+        if found is not None and not _lacks(found):
             stage.remove()
             return None
+        used = set() if found is None else {file.name for file in found.files}
         for name in names_in(self.directory) if stage.local else ():
-            if KEPT.fullmatch(name):  # of a writer that was killed while it published
+            if KEPT.fullmatch(name) and name not in used:  # of a writer that was killed while it published
                 remove_file(join_path(self.directory, name))
         return stage
 
@@ -469,7 +471,8 @@ class KeptOnDisk(SameElements):
         if self._writes(stage):
             with self._told():
                 done = files.end()
-                publish([(stage, done)], self._manifest(done, stage, epoch, lacks), None)
+                old = read_written(self.directory)  # a pass that lacked elements
+                publish([(stage, done)], self._manifest(done, stage, epoch, lacks), old)
 
     def _tell_unfinished(self, made: int) -> None:
         """Say once that passes do not come to their end, so that nothing is ever kept."""

@@ -35,6 +35,7 @@ from distinput.plan.binding import watch_methods
 from distinput.plan.check import AUTOTUNE, parallel_calls
 from distinput.plan.families import Signed
 from distinput.plan.node import Node
+from distinput.plan.reach import warn_of_copied_generators
 from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import Run
 from distinput.run.threads import cores, mapped
@@ -327,7 +328,7 @@ def from_source(
     if isinstance(source, np.ndarray) and element_spec is None:
         return from_tensor_slices(source)  # rows of an array are views, which nobody has to read
     length = len(source)
-    return Source(
+    node = Source(
         Range(0, length),
         source,
         length,
@@ -336,3 +337,7 @@ def from_source(
         processes=processes,
         copy=copy,
     )
+    if processes:
+        cure = "make one for each item in __getitem__: numpy.random.default_rng((seed, index))"
+        warn_of_copied_generators(node, [source], cure)
+    return node

@@ -362,6 +362,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PLAIN_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
 _KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generators and coroutines
 _MOST_FUNCTIONS = 100
+_DEEPEST_MEMBER = 4
 
 
 def function_word(function: Any) -> str:
@@ -487,6 +488,8 @@ class ArgumentReader:
             ours = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
             if ours or (not callable(value) and not name.startswith("__") and name in function.__globals__):
                 self._outside(name, value)
+            elif isinstance(value, types.FunctionType | type):
+                self._members(name, value)
 
     def _outside(self, name: str, value: Any) -> None:
         """Something that a function holds: its value if it is immutable, or the function that it is."""
@@ -524,16 +527,15 @@ class ArgumentReader:
                 self.data.append(f"{name}: {self._word(method)}")
 
     def _members(self, name: str, value: Any) -> None:
-        """The data of a class, module or function of the user's that the function names; functions count by their names."""
-        if is_library(value) or self._uses is None or name in self._uses.changed:
+        """The data of a class, module or function of the user's that the function names, and of those in it."""
+        if is_library(value) or self._uses is None or name.partition(".")[0] in self._uses.changed:
             return
         for member in sorted(self._uses.attributes):
             held = vars(value).get(member)  # asked for it in another way, a module may import something
-            if (
-                held is not None
-                and not callable(held)
-                and not isinstance(held, types.ModuleType | property | classmethod)
-            ):
+            if isinstance(held, types.ModuleType | types.FunctionType | type):  # such count by their names
+                if name.count(".") < _DEEPEST_MEMBER:
+                    self._members(f"{name}.{member}", held)
+            elif held is not None and not callable(held) and not isinstance(held, property | classmethod):
                 self.data.append(f"{name}.{member}={value_word(held, self._word)}")
 
     def _attributes(self, value: Any) -> None:

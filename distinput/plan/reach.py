@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import os
 import pickle
+import random
 import sys
 import types
 from collections import deque
@@ -19,6 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from typing import Any
+
+import numpy as np
 
 from distinput.columns.state import Digest
 from distinput.names.lazy import dataclass
@@ -49,6 +52,9 @@ _NOTHING_INSIDE = (bool, int, float, complex, str, bytes, type(None))
 _RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
 """Packages whose objects change while a job runs, such as generators and models, or are read as arrays."""
 
+_GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+"""What each process that is sent one, or makes one of the same seed, draws the same numbers from."""
+
 _Name = tuple[str, str]
 """A module or function, and a variable in it."""
 
@@ -63,6 +69,7 @@ class ReachedCode:
     _data: set[tuple[_Name, str]] = field(default_factory=set)
     _changed: set[_Name] = field(default_factory=set)
     _pickles: set[str] = field(default_factory=set)
+    _generators: list[Any] = field(default_factory=list)
     _left: deque[tuple[Any, frozenset[str]]] = field(default_factory=deque)
     _seen: dict[tuple[int, frozenset[str]], Any] = field(default_factory=dict)  # kept, so that no address is used twice
 
@@ -75,8 +82,7 @@ class ReachedCode:
             reached._weigh("argument", argument)
         while reached._left and len(reached._codes) < _MOST_CODES:
             value, names = reached._left.popleft()
-            if not isinstance(value, types.ModuleType):
-                names = _NO_NAMES
+            names = _for_members(value, names)
             if (id(value), names) not in reached._seen:
                 reached._seen[id(value), names] = value
                 reached._visit(value, names)
@@ -103,6 +109,11 @@ class ReachedCode:
         """A word of that and of the objects of packages, such as tokenizers, by their pickles; empty if there is nothing."""
         return Digest(6).add(self.code_word, sorted(self._pickles)).word if self.code_word or self._pickles else ""
 
+    @property
+    def generators(self) -> list[Any]:
+        """The random generators of NumPy and Python that they read."""
+        return self._generators
+
     def _follow(self, values: Iterable[Any], names: frozenset[str] = frozenset()) -> None:
         self._left.extend([(value, names) for value in values if not isinstance(value, _NOTHING_INSIDE)])
 
@@ -111,6 +122,8 @@ class ReachedCode:
             case types.FunctionType():
                 if not is_library(value):
                     self._function(value)
+                    for own in sorted(names):
+                        self._holds(_place(value), own, vars(value)[own], _NO_NAMES)
                 self._follow([inner] if (inner := getattr(value, "__wrapped__", None)) is not None else [])
             case types.MethodType():
                 self._follow([value.__func__, value.__self__])
@@ -149,6 +162,8 @@ class ReachedCode:
         if hasattr(type(node), "steps"):  # a dataset
             self._follow([argument for step in node.steps for argument in step.arguments().values()])
             return
+        if isinstance(value, _GENERATORS) and not isinstance(value, random.SystemRandom):
+            self._generators.append(value)
         inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
         if isinstance(inner, types.FunctionType | types.MethodType):
             self._follow([inner])
@@ -169,7 +184,7 @@ class ReachedCode:
             self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(own)
         uses = CodeNames.of(code)
         names = uses.attributes | frozenset(_texts(code))
-        place, module = f"{function.__module__}.{function.__qualname__}", str(function.__module__)
+        place, module = _place(function), str(function.__module__)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # not set yet
                 self._reads(place, name, cell.cell_contents, names)
@@ -180,6 +195,9 @@ class ReachedCode:
             if name in function.__globals__ and not name.startswith("__"):
                 self._reads(module, name, function.__globals__[name], names)
         self._changed |= {(owner, name) for owner in (place, module) for name in uses.changed | uses.stored}
+        for changed in [function.__globals__.get(name) for name in uses.changed]:
+            if isinstance(changed, types.FunctionType):
+                self._changed |= {(_place(changed), name) for name in uses.altered}
         if uses.attributes & {"environ", "getenv"}:
             self._data |= {((place, f"${name}"), os.environ[name]) for name in names & os.environ.keys()}
         for name in sorted(uses.imported):
@@ -220,7 +238,43 @@ class ReachedCode:
         self._follow([value], names)
 
 
+OF_MAP = "use the one that map(..., rng=True, seed=1) calls the function with"
+"""The cure for functions of `map`."""
+
+
+def warn_of_copied_generators(step: Node, arguments: Sequence[Any], cure: str) -> None:
+    """Warn of random generators that functions of a step read, where worker processes call them: each has its own copy.
+
+    Args:
+      step: that has workers.
+      arguments: what is sent to them.
+      cure: what to do instead.
+    """
+    found = ReachedCode.of(arguments, code_alone=True).generators
+    if not any(getattr(argument, "__module__", None) == "__main__" for argument in arguments):
+        # Functions that are imported there find those of the modules there, which draw their own seeds.
+        found = [each for each in found if each is not random.random.__self__ and each is not np.random.rand.__self__]  # type: ignore[attr-defined]
+    if found:
+        kind = type(found[0])
+        step.origin.warn(
+            f"{step.op}: what worker processes call holds a random generator ({kind.__module__.partition('.')[0]}'s "
+            f"{kind.__name__}), of which each process has its own copy: several elements get the same random numbers, and "
+            f"others after a restart; {cure}"
+        )
+
+
 _NO_NAMES: frozenset[str] = frozenset()
+
+
+def _place(function: types.FunctionType) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _for_members(value: Any, names: frozenset[str]) -> frozenset[str]:
+    """Those names that may be of what a module or a function has."""
+    if isinstance(value, types.FunctionType):
+        return frozenset(names & vars(value).keys())
+    return names if isinstance(value, types.ModuleType) else _NO_NAMES
 
 
 def _name_of(function: Any) -> str:

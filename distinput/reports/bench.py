@@ -16,6 +16,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.file_datasets.reading import reading
 from distinput.data.stats import MANY_CALLS, MANY_READS, SHORT, UNTRIED, WORTH_IT, Stats, of_users
 from distinput.errors import InvalidArgumentError
+from distinput.kernels.kernel import compiled_first, ready_kernels
 from distinput.names.lazy import dataclass
 from distinput.names.words import bytes_text, seconds_text
 from distinput.ops.batch import Batch
@@ -136,6 +137,22 @@ def bench(
         tuple(_changes(dataset, stats, marks)),
         stats,
     )
+
+
+def settled_bench(dataset: Dataset[Any], *given: Any, **options: Any) -> Bench:
+    """The same of a pass within which no kernel is compiled, in this process or another: passes before it are not counted.
+
+    Args:
+      dataset: what is iterated.
+      given: arguments of `bench`.
+      options: the same, by name.
+    """
+    with compiled_first():
+        while True:
+            ready = ready_kernels()
+            told = bench(dataset, *given, **options)
+            if ready_kernels() <= ready:
+                return told
 
 
 class _Marks:
@@ -333,9 +350,9 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
                 if any(isinstance(step, Map) and step.processes for step in walk(changed)):
                     with iter(Dataset(changed)) as iterator:
                         next(iterator, None)  # starts the processes, which are there in all passes but the first
-                measured = bench(Dataset(changed), seconds)
+                measured = settled_bench(Dataset(changed), seconds)
                 if measured.elements == 1 and not measured.ended:  # processes that took long to start
-                    measured = bench(Dataset(changed), seconds + 2 * measured.seconds)
+                    measured = settled_bench(Dataset(changed), seconds + 2 * measured.seconds)
             except Exception as error:  # noqa: BLE001 - a function that cannot be sent to processes, say, is what is to be told
                 yield TriedChange(change, error=f"{type(error).__name__}: {error}".splitlines()[0])
                 continue

@@ -13,7 +13,8 @@ from distinput.columns.block import Block, Failure, is_defect, trouble_of
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import CancelledError, DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.paths import local_path
+from distinput.files.paths import file_system, local_path
+from distinput.files.range_requests import is_web
 from distinput.files.source import DescribedBytes, begun, stamp_of, stamped
 from distinput.formats.format import Portion
 from distinput.run.run import Run
@@ -78,6 +79,26 @@ class StampsAhead:
                 self._look(path)
             return stamp
         return None
+
+
+class RecentStamps:
+    """The stamps of files of web servers of which rows are fetched: their answers say themselves when a file is another one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, str]] = {}
+
+    def of(self, path: str) -> str | None:
+        """The stamp of a file, of this moment or of one that was shortly before; None: its reader asks for it.
+
+        Raises:
+          NotFoundError: it is not there.
+        """
+        if local_path(path) is not None or not is_web(file_system(path)[0]):
+            return None
+        at, stamp = self._known.get(path, (0.0, ""))
+        if not stamp or monotonic() - at > _LONGEST:
+            at, stamp = self._known[path] = monotonic(), stamp_of(path)
+        return stamp
 
 
 # ----------------------------------------------------------------------------

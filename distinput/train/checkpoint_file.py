@@ -7,20 +7,23 @@ arrays and has a checksum of its own, so that whatever was changed, cut off or l
 
 import io
 import json
+import os
 import uuid
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from distinput.decoders.arrays import MalformedArchive, MalformedArray, content_of, npy_array, reading_archive
-from distinput.errors import DataLossError, StateError
+from distinput.errors import DataLossError, NotFoundError, StateError
+from distinput.files.folder import names_in, split_path
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
 from distinput.run.threads import Closing
+from distinput.url_secrets import without_secrets
 from distinput.values.spec_json import MalformedJson, json_value, member
 
 SUFFIX = ".npz"
@@ -73,6 +76,32 @@ def write_checkpoint(path: str, header: Mapping[str, Any], arrays: Mapping[str, 
     return name
 
 
+def _opened(path: str) -> BinaryIO:
+    try:
+        return open_binary(file_of(path))
+    except NotFoundError as error:
+        if (there := _others(path)) is None:
+            raise
+        raise NotFoundError(f"{without_secrets(file_of(path))}: there is no such checkpoint; {there}") from error
+
+
+def _others(path: str) -> str | None:
+    """What is beside a checkpoint that does not exist, or in the folder of its name, and the cure; None: no checkpoints."""
+    beside, name = split_path(path)
+    for folder, begin in ((beside, f"{name}-"), (path, ""), (beside, "")):
+        with suppress(OSError):
+            found = [each.removesuffix(SUFFIX) for each in names_in(folder) if each.endswith(SUFFIX)]
+            found = sorted([each for each in found if each.startswith(begin)], key=lambda each: (len(each), each))
+            if found:
+                there = f"{len(found):,} others, the last one {found[-1]}" if len(found) > 1 else found[-1]
+                numbered = ", as save appends a number" if begin else ""
+                return (
+                    f"{without_secrets(folder) or 'the current folder'} has {there}{numbered}: restore the path that save "
+                    f"returned, or that latest_checkpoint({without_secrets(folder or os.curdir)!r}) finds"
+                )
+    return None
+
+
 class CheckpointFile(Closing):
     """A checkpoint open for reading; opening it verifies all of it.
 
@@ -89,7 +118,7 @@ class CheckpointFile(Closing):
 
     def __init__(self, path: str, content: bytes | None = None, *, verified: bool = False) -> None:
         self.path = file_of(path)
-        self._file: BinaryIO = io.BytesIO(content) if content is not None else open_binary(self.path)
+        self._file: BinaryIO = io.BytesIO(content) if content is not None else _opened(path)
         try:
             with self._naming_damage():
                 with reading_archive():

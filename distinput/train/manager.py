@@ -133,7 +133,8 @@ def note_whole(path: str) -> None:
 
 def is_whole(path: str) -> bool:
     """True if a checkpoint was verified or written by this process, and has not changed since."""
-    return _whole.get(file_of(path)) == stamp_of(file_of(path))
+    known = _whole.get(file_of(path))
+    return known is not None and known == stamp_of(file_of(path))
 
 
 def latest_name(folder: str) -> str | None:

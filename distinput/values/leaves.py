@@ -284,7 +284,7 @@ def as_leaf(value: Any) -> Any:
 
     Raises:
       TypeError: the value cannot be an array.
-      InvalidArgumentError: an integer of Python does not fit into int64.
+      InvalidArgumentError: an integer of Python does not fit into int64, or a list that begins with a bool holds numbers.
     """
     kind = type(value)
     if kind is bytes or isinstance(value, np.generic | np.ndarray):
@@ -609,6 +609,12 @@ def _from_list(value: Any) -> Any:
         return _strings(np.array(items, dtype=object))
     if not flat:
         return array.astype(np.float32)
+    if array.dtype.kind != "b" and _is_bool(flat[0]):
+        other = next(x for x in flat if not _is_bool(x))
+        raise InvalidArgumentError(
+            f"a list that begins with a bool becomes an array of bools, got {other!r:.60} ({type(other).__name__}) beside "
+            f"{flat[0]!r:.60}; make a number of each bool, as int(x) does, or give them as two components"
+        )
     typed = any(issubclass(kind, np.generic | np.ndarray) for kind in kinds)
     narrow = np.dtype(np.float32) if array.dtype == np.float64 and not typed else array.dtype
     if narrow.kind == "f":
@@ -617,6 +623,10 @@ def _from_list(value: Any) -> Any:
     if typed or array.dtype != np.int64:
         return array
     return array.astype(np.int32) if array.min() >= _INT32.min and array.max() <= _INT32.max else array
+
+
+def _is_bool(member: Any) -> bool:
+    return type(member) is bool or getattr(member, "dtype", None) == np.bool_
 
 
 def _has_integers(members: list[Any], kinds: set[type]) -> bool:

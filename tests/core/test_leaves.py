@@ -4,6 +4,7 @@
 import array
 import ctypes
 import math
+import re
 from collections import deque
 from datetime import date, time
 from pathlib import Path
@@ -272,3 +273,28 @@ def test_a_cast_takes_no_number_to_the_other_end_of_the_dtype(number: Any, name:
         return
     with pytest.raises(InvalidArgumentError, match=rf"does not fit into {name}, which is stated; state a wider dtype"):
         cast_within(np.array([number]), dtype)
+
+
+@pytest.mark.parametrize(
+    "value, got",
+    [
+        ([True, 1], "1 (int) beside True"),
+        ([False, 1.5], "1.5 (float) beside False"),
+        ([[True, True], [True, 0]], "0 (int) beside True"),
+        ([np.True_, np.int64(1)], "(int64) beside"),
+        ([np.array([True]), np.array([1])], "array([1]) (ndarray) beside array([ True])"),
+        ([True, 1j], "1j (complex) beside True"),
+    ],
+)
+def test_numbers_in_a_list_that_begins_with_a_bool_are_refused(value: Any, got: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"becomes an array of bools, got .*{re.escape(got)}"):
+        as_leaf(value)
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [([1, True], "int32"), ([1.5, True], "float32"), ([True, False], "bool"), ([np.True_, True], "bool")],
+)
+def test_a_bool_in_a_list_of_numbers_is_a_number(value: Any, dtype: str) -> None:
+    assert as_leaf(value).dtype == dtype
+    assert as_leaf(value).tolist() == [float(x) for x in value]

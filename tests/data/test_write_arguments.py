@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arguments of `write`, and what is refused before anything is written."""
 
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 
 Dataset = di.data.Dataset
 
@@ -71,3 +73,26 @@ def test_numbers_may_be_those_of_numpy(tmp_path: Path, given: dict[str, Any]) ->
     made = Dataset.range(10).write(tmp_path / "a", "csv", **of_numpy)
     same = Dataset.range(10).write(tmp_path / "b", "csv", **given)
     assert [(file.rows, file.bytes) for file in made.files] == [(file.rows, file.bytes) for file in same.files]
+
+
+@pytest.mark.parametrize(
+    "name, format, options, file",
+    [
+        ("a.csv", "csv", {}, "part-00000-of-00001.csv"),
+        ("a.csv.gz", "csv", {"compression": "GZIP"}, "part-00000-of-00001.csv.gz"),
+        ("a.csv", "csv", {"compression": "GZIP"}, "part-00000-of-00001.csv.gz"),
+        ("a.parquet", "parquet", {}, "part-00000-of-00001.parquet"),
+    ],
+)
+def test_a_new_folder_that_is_called_as_a_file_is_told(
+    name: str, format: str, options: dict[str, Any], file: str, tmp_path: Path
+) -> None:
+    rows = di.data.Dataset.from_tensor_slices({"x": [1, 2]})
+    with pytest.warns(InputWarning, match=f"{re.escape(name)} is a folder, .*shards=1.*{re.escape(file)}"):
+        written = rows.write(tmp_path / name, format, shards=1, **options)
+    assert [each.name for each in written.files] == [file]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows.write(tmp_path / name, format, overwrite=True, **options)
+        rows.write(tmp_path / "a", format, **options)
+        rows.write(tmp_path / "a.of_mine", format, **options)

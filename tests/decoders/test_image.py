@@ -326,3 +326,71 @@ def test_threads_of_map_decode_in_order() -> None:
     made = di.data.Dataset.from_tensor_slices([encoded(image, "PNG") for image in images])
     found = made.map(di.io.decode_png, num_parallel_calls=2).batch(20)
     np.testing.assert_array_equal(next(iter(found)), images)
+
+
+def gif_of_parts(disposal: int) -> bytes:
+    """A GIF of four frames on a screen of 4 x 4, in red, green, blue and gray; the first one fills it."""
+    content = b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0x91, 0, 0) + bytes([255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 9, 9])
+    for x, y, size, color in ((0, 0, 4, 0), (1, 1, 2, 1), (2, 2, 2, 2), (0, 3, 1, 3)):
+        # One pixel after the other, each behind a code that clears the table.
+        bits = "".join(f"{code:03b}"[::-1] for code in [*[4, color] * (size * size), 5])
+        packed = bytes(int(bits[at : at + 8][::-1], 2) for at in range(0, len(bits), 8))
+        content += b"\x21\xf9\x04" + bytes([disposal << 2, 0, 0, 0, 0])
+        content += b"\x2c" + struct.pack("<HHHHB", x, y, size, size, 0) + bytes([2, len(packed)]) + packed + b"\0"
+    return content + b";"
+
+
+FRAMES_OF_PARTS = ["rrrrrrrrrrrrrrrr", "rrrrrggrrggrrrrr", "rrrrrggrrgbbrrbb", "rrrrrggrrgbbxrbb"]
+
+
+def told_colors(frames: Any) -> list[str]:
+    names = {(255, 0, 0): "r", (0, 255, 0): "g", (0, 0, 255): "b", (9, 9, 9): "x"}
+    return ["".join(names[tuple(pixel)] for pixel in frame.reshape(-1, 3).tolist()) for frame in frames]
+
+
+@pytest.mark.parametrize("disposal", range(4))
+def test_frames_of_a_gif_stay_where_they_were_drawn_as_in_tensorflow(disposal: int) -> None:
+    assert told_colors(di.io.decode_image(gif_of_parts(disposal))) == FRAMES_OF_PARTS
+
+
+def test_a_gif_that_is_cut_short_has_its_whole_frames_as_in_tensorflow() -> None:
+    content = gif_of_parts(2)
+    images = [at for at in range(len(content)) if content.startswith(b"\x21\xf9\x04", at)]
+    ends = [*images[1:], len(content) - 1]
+    for size in range(ends[0], len(content)):
+        frames = told_colors(di.io.decode_image(content[:size]))
+        assert frames == FRAMES_OF_PARTS[: sum(end <= size for end in ends)]
+    for size in (13, images[0] + 12, ends[0] - 3):
+        with pytest.raises(InvalidArgumentError, match="the GIF image"):
+            di.io.decode_image(content[:size])
+
+
+@pytest.mark.parametrize(
+    "bits, clear, alphas", [(1, 1, [255, 0]), (2, 1, [255, 0, 255, 255]), (4, 11, [255] * 11 + [0])]
+)
+def test_a_transparent_gray_of_few_bits_is_one_of_as_many_bits(bits: int, clear: int, alphas: list[int]) -> None:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    row = "".join(f"{value:0{bits}b}" for value in range(len(alphas))).ljust(48, "0")
+    content = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", len(alphas), 1, bits, 0, 0, 0, 0))
+    content += chunk(b"tRNS", struct.pack(">H", clear))
+    content += chunk(b"IDAT", zlib.compress(b"\0" + int(row, 2).to_bytes(6, "big")[: -(-len(alphas) * bits // 8)]))
+    found = di.io.decode_png(content + chunk(b"IEND", b""), 4)
+    assert found[0, :, 3].tolist() == alphas
+    assert found[0, :, 0].tolist() == [value * 255 // ((1 << bits) - 1) for value in range(len(alphas))]
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P"])
+def test_the_gray_of_a_png_is_rounded_as_in_tensorflow(mode: str) -> None:
+    colors = np.array([[[0, 91, 182], [37, 128, 219], [74, 165, 0], [111, 202, 37], [7, 7, 7]]], np.uint8)
+    image = (
+        Image.fromarray(colors).convert(mode)
+        if mode != "P"
+        else Image.fromarray(np.arange(5, dtype=np.uint8)[None], "P")
+    )
+    if mode == "P":
+        image.putpalette(colors.reshape(-1).tolist())
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    assert di.io.decode_png(file.getvalue(), 1)[0, :, 0].tolist() == [74, 111, 118, 155, 7]

@@ -4,6 +4,8 @@
 import errno
 import json
 import os
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +14,7 @@ import fsspec
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, NoMatchError
+from distinput.errors import DataLossError, InputWarning, NoMatchError
 from distinput.files.folder import MANIFEST, list_files, named_files
 
 FILES = ["b.txt", "a.txt", "sub/c.txt", ".hidden", "_SUCCESS", "_tmp/d.txt", "sub/.e.txt"]
@@ -169,3 +171,18 @@ def test_a_pattern_of_a_store_still_matches_others() -> None:
             file.write(f"{name}\n")
     for pattern, count in (("a?.txt", 3), ("a[12].txt", 2), ("{a1,ab}.txt", 2), ("a*", 3)):
         assert len(di.data.TextLineDataset(f"{root}/{pattern}").to_list()) == count
+
+
+@pytest.mark.parametrize("pattern", ["lake/*", "lake", "la*"])
+def test_a_pattern_of_folders_alone_is_told(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("lake/x=1", "lake/x=2"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "a.txt").write_text("hello")
+    with pytest.warns(InputWarning, match=rf"list_files: {re.escape(pattern)} matches folders alone, such as lake"):
+        di.data.Dataset.list_files(pattern)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = di.data.Dataset.list_files(["lake/x=1", "lake/*/a.txt"], shuffle=False)
+        assert len(found.to_list()) == 3
+        assert len(di.data.Dataset.list_files("lake/").to_list()) == 2

@@ -49,11 +49,12 @@ def offsets_of(lengths: Any) -> np.ndarray:
 def spoilt(draw: Draw, arrays: st.SearchStrategy[np.ndarray]) -> np.ndarray:
     """An array that now and then holds a number which does not belong there."""
     array = draw(arrays)
-    if array.size and draw(st.integers(0, 9)) == 0:
-        array = array.copy()
-        array[draw(st.integers(0, array.size - 1))] = draw(
-            st.sampled_from([-1, 10**6, 2**62, 2**63 - 1, -(2**63)]) if array.dtype == np.int64 else st.integers(0, 255)
-        )
+    if array.size and draw(st.integers(0, 5)) == 0:
+        array, at = array.copy(), draw(st.integers(0, array.size - 1))
+        right, most = int(array[at]), int(array.max())
+        # One beyond what is there is the border of what a kernel must refuse.
+        wrong = [right + 1, right + 1, right - 1, most, most + 1, array.size, -1, 10**6, 2**62, 2**63 - 1, -(2**63)]
+        array[at] = draw(st.sampled_from(wrong) if array.dtype == np.int64 else st.integers(0, 255))
     return array
 
 

@@ -60,7 +60,7 @@ def _some(state: Any, chance: random.Random, wanted: Callable[[Any], bool] = lam
 def _number(state: Any, _: list[Any], chance: random.Random) -> Any:
     path = _some(state, chance, lambda value: type(value) is int and abs(value) < 10**300)
     value = _at(state, path)
-    if type(value) is not int:
+    if type(value) is not int or abs(value) >= 10**300:  # where nothing else was found, the whole may be such a number
         return state
     return _put(
         state, path, chance.choice((value + 1, value - 1, -value, value * 2, value + 10**9, float(value), str(value)))

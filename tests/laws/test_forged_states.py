@@ -16,6 +16,7 @@ import distinput as di
 from distinput.columns.state import READABLE, VERSION
 from distinput.data.seal import sealed
 from distinput.errors import DataLossError, StateError
+from distinput.ops.scan import encode_value
 from distinput.plan.options import AutoShardPolicy
 from distinput.testing.elements import exact
 from tests.depth import cases
@@ -199,6 +200,47 @@ def test_a_group_that_no_element_is_of_is_damage(inner: dict[str, Any]) -> None:
     state = states_of(PIPELINES["groups"]())[2][0]
     forgery = resealed({**state, "at": {**state["at"], "inner": inner}})
     with pytest.raises(StateError, match="state is damaged: "), PIPELINES["groups"]().restore(forgery) as elements:
+        list(elements)
+
+
+def growing(state: Any, x: Any) -> tuple[Any, Any]:
+    return np.append(state, x), np.append(state, x)[:3]
+
+
+@pytest.mark.parametrize(
+    "initial, step, other, said",
+    [
+        (
+            np.int64(0),
+            lambda s, x: (s + x, s + x),
+            np.zeros(1, np.int64),
+            "has shape [1], where the initial one has []",
+        ),
+        (
+            b"",
+            lambda s, x: (s.strip() + b"x", x),
+            np.array([b"x", b"y"], object),
+            "has shape [2], where the initial one has []",
+        ),
+        (np.zeros(2), lambda s, x: (s + np.ones(2), s), np.zeros(3), "has shape [3], where the initial one has [2]"),
+        (np.zeros(0), growing, np.zeros((2, 2)), None),  # it is one that flattens what it carries
+    ],
+)
+def test_a_carried_value_of_another_shape_is_damage_where_elements_fail_with_it(
+    initial: Any, step: Any, other: Any, said: str | None
+) -> None:
+    dataset = Dataset.range(9).scan(initial, step)
+    with iter(dataset) as elements:
+        for _ in range(5):
+            next(elements)
+        state = elements.state()
+        rest = [shown(element) for element in elements]
+    assert [shown(element) for element in dataset.restore(json.loads(json.dumps(state)))] == rest
+    forgery = resealed({**state, "at": {**state["at"], "carry": encode_value(other)}})
+    if said is None:
+        assert len(list(dataset.restore(forgery))) == 4
+        return
+    with pytest.raises(StateError, match=re.escape(said)), dataset.restore(forgery) as elements:
         list(elements)
 
 

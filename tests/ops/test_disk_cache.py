@@ -255,6 +255,36 @@ def test_elements_that_fail_are_left_out_of_what_is_kept(tmp_path: Path) -> None
     assert dataset.to_list() == dataset.to_list() == [0, 1, 3, 4]
 
 
+def failing_now(x: int) -> int:
+    """An element that fails while a file says so: what a store that is not reached for a while does."""
+    if (Path("failing") / str(int(x))).exists():
+        raise ValueError(f"element {x}")
+    return x
+
+
+@pytest.mark.parametrize("kind", ["cache", "snapshot"])
+def test_a_whole_pass_takes_the_place_of_one_that_lacks_elements(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dataset() -> Any:
+        return getattr(RANGE(5).map(failing_now, output_signature=SPEC), kind)("kept")
+
+    monkeypatch.chdir(tmp_path)
+    Path("failing").mkdir()
+    Path("failing/2").touch()
+    with iter(dataset().ignore_errors()) as elements:
+        assert [int(x) for x in elements] == [0, 1, 3, 4]
+    with pytest.raises(ValueError, match="element 2"):
+        dataset().to_list()
+    assert dataset().ignore_errors().to_list() == [0, 1, 3, 4]  # what failed again has changed nothing
+
+    Path("failing/2").unlink()
+    assert dataset().to_list() == [0, 1, 2, 3, 4]
+    Path("failing/4").touch()
+    assert dataset().to_list() == dataset().ignore_errors().to_list() == [0, 1, 2, 3, 4]
+    assert len(list(Path("kept").rglob("*.arrow"))) == 1
+
+
 def test_a_state_goes_on_from_the_files_or_without_them(tmp_path: Path) -> None:
     def dataset(name: str) -> Any:
         return RANGE(40).shuffle(40).batch(3).cache(tmp_path / name)

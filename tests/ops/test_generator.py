@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import distinput as di
+from distinput.errors import FailedPreconditionError, InputWarning
 from distinput.ops import generator
 from tests.ops.iterating import plain, until_error
 
@@ -374,3 +375,40 @@ def test_a_pass_that_is_left_loses_nothing_of_an_iterator_that_the_program_holds
                 break
         taken.append(next(iterator))
     assert taken == list(range(len(taken)))
+
+
+def numbers(count: int) -> Iterator[int]:
+    yield from range(count)
+
+
+@pytest.mark.parametrize(
+    "make", [numbers, lambda n: iter(range(n)), lambda n: iter(list(range(n))), lambda n: map(int, range(n))]
+)
+@pytest.mark.parametrize("same", [True, False], ids=["the same dataset", "another one"])
+def test_a_restart_from_an_iterator_that_was_read_already_goes_on_or_says_so(
+    make: Callable[[int], Iterator[int]], same: bool
+) -> None:
+    shared = make(10)
+
+    def dataset() -> di.data.Dataset:
+        return di.data.Dataset.from_generator(lambda: shared, output_signature=di.TensorSpec([], "int64"))
+
+    first = dataset()
+    with iter(first) as elements:
+        assert [int(next(elements)) for _ in range(3)] == [0, 1, 2]
+        state = elements.state()
+        with first.restore(state) if same else dataset().restore(state) as others:
+            assert [int(next(others)) for _ in range(2)] == [3, 4]
+    with pytest.raises(FailedPreconditionError, match=r"cannot continue at element 3: .* behind element 4"):
+        list(first.restore(state) if same else dataset().restore(state))
+
+
+def test_a_pass_of_another_dataset_over_an_iterator_that_has_ended_is_told() -> None:
+    shared = iter(range(3))
+
+    def dataset() -> di.data.Dataset:
+        return di.data.Dataset.from_generator(lambda: shared, output_signature=di.TensorSpec([], "int64"))
+
+    assert dataset().to_list() == [0, 1, 2]
+    with pytest.warns(InputWarning, match="gave the iterator of an earlier pass again, which had ended"):
+        assert dataset().to_list() == []

@@ -14,6 +14,7 @@ import pytest
 
 import distinput as di
 from distinput.plan.fingerprint import difference, fingerprint
+from distinput.plan.reach import ReachedCode
 
 Dataset = di.data.Dataset
 Text = di.data.TextLineDataset
@@ -207,6 +208,53 @@ def test_the_attribute_of_a_function_counts(function: Callable[[Any], Any], monk
     assert "reads other" in said
 
 
+class Holder:
+    k = 1
+
+
+def of_another(x: Any) -> Any:
+    return x
+
+
+def users_module() -> types.ModuleType:
+    """A module of the user's with a function, a class and a module inside, each of which has a number `k`."""
+    module: Any = types.ModuleType("module_of_the_user")
+    module.inner = types.ModuleType("inner_module_of_the_user")
+    module.function = types.FunctionType(of_another.__code__, vars(module), "function")
+    module.Class = type("Class", (), {"__module__": "module_of_the_user"})
+    return module
+
+
+USERS: Any = users_module()
+FUNCTION, CLASS = USERS.function, USERS.Class
+READERS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "function": (lambda x: x * FUNCTION.k, FUNCTION),
+    "class": (lambda x: x * CLASS.k, CLASS),
+    "class of the same module": (lambda x: x * Holder.k, Holder),
+    "function in a module": (lambda x: x * USERS.function.k, FUNCTION),
+    "class in a module": (lambda x: x * USERS.Class.k, CLASS),
+    "module in a module": (lambda x: x * USERS.inner.k, USERS.inner),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_attribute_of_what_is_of_another_module_counts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, owner = READERS[name]
+
+    def words() -> tuple[Any, str]:
+        node = Dataset.range(3).map(function, output_signature=di.TensorSpec([], "int64")).node
+        return fingerprint(node), ReachedCode.by(node).word
+
+    monkeypatch.setattr(owner, "k", 2, raising=False)
+    there = words()
+    assert there == words()
+    monkeypatch.setattr(owner, "unread", 3, raising=False)
+    if name in ("function", "function in a module"):
+        assert there == words()
+    monkeypatch.setattr(owner, "k", 3)
+    assert all(a != b for a, b in zip(there, words(), strict=True))
+
+
 def counting_in_an_attribute(x: Any) -> Any:
     counting_in_an_attribute.calls += 1  # type: ignore[attr-defined]
     return x
@@ -218,9 +266,11 @@ counting_in_an_attribute.calls = 0  # type: ignore[attr-defined]
 def test_what_a_function_counts_for_itself_is_left_out() -> None:
     functions: list[Callable[[Any], Any]] = [counting(), Adder(1), counting_in_an_attribute]
     there = [fingerprint(Dataset.range(3).map(f).node) for f in functions]
+    reached = ReachedCode.of(functions).word
     for f, before in zip(functions, there, strict=True):
         list(Dataset.range(3).map(f))
         assert difference(Dataset.range(3).map(f).node, before) is None
+    assert ReachedCode.of(functions).word == reached
 
 
 def test_a_data_set_inside_a_function_counts() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file: whatever was changed in it is found, or changes nothing."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.errors import DataLossError, NotFoundError, StateError
 from distinput.train.checkpoint_file import CheckpointFile, file_of, write_checkpoint
 
@@ -105,3 +107,32 @@ def test_a_newer_version_and_other_archives_are_refused(tmp_path: Any, monkeypat
 
 def test_the_name_of_the_file() -> None:
     assert file_of("a/ckpt-1") == file_of("a/ckpt-1.npz") == "a/ckpt-1.npz"
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        (
+            "ck",
+            "ck.npz: there is no such checkpoint; FOLDER has ck-1, as save appends a number: restore the path that save",
+        ),
+        ("model", "FOLDER has 11 others, the last one model-11, as save appends a number"),
+        ("else", "FOLDER has 12 others, the last one model-11: restore the path that save returned"),
+        (
+            "",
+            "FOLDER has 12 others, the last one model-11: restore the path that save returned, or that latest_checkpoint(",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["folder", "URL"])
+def test_a_checkpoint_that_is_not_there_names_those_that_are(asked: str, said: str, kind: str, tmp_path: Any) -> None:
+    folder = str(tmp_path) if kind == "folder" else f"memory://{tmp_path.name}"
+    checkpoint = di.train.Checkpoint(x=np.arange(3))
+    checkpoint.save(f"{folder}/ck")
+    for number in range(1, 12):
+        checkpoint.write(f"{folder}/model-{number}")
+    path = f"{folder}/{asked}" if asked else folder
+    with pytest.raises(NotFoundError, match=re.escape(said.replace("FOLDER", folder))):
+        checkpoint.restore(path)
+    with pytest.raises(NotFoundError, match=r"nowhere/ck\.npz"):
+        checkpoint.restore(f"{folder}/nowhere/ck")
