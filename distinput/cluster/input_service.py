@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from distinput.cluster.dask import connected
 from distinput.errors import EngineMissing, UnavailableError, UnimplementedError
 from distinput.kernels.kernel import renewed
+from distinput.run.threads import check_threads
 
 
 class InputService(Protocol):
@@ -87,10 +88,12 @@ def opened(service: Any) -> InputService:
 
     Raises:
       EngineMissing: its package is not installed.
+      FailedPreconditionError: its threads are those of the process of which this is a fork.
       UnavailableError: there is nothing at the address.
     """
     if isinstance(service, str):
         return _Ray(service) if service.startswith("ray") else _Dask(connected(service), owned=True)
+    check_threads(service)
     client = getattr(service, "_client", service)  # that of `client.get_executor()`
     if _is_dask_client(client):
         return _Dask(client, owned=False)

@@ -366,6 +366,7 @@ class Trouble:
       keys: of the sample of an archive at fault, or nothing where it is not known which; None: it is about no sample.
       located: whether a note says where it happened.
       told: whether a note says which record it is about.
+      met: in a piece of work, the step that met it first, a state of it, and how many elements further; None: nobody asks.
     """
 
     step: Step | None = None
@@ -378,6 +379,7 @@ class Trouble:
     keys: tuple[bytes, ...] | None = None
     located: bool = False
     told: bool = False
+    met: tuple[Step, State, int] | None = None
 
 
 def trouble_of(error: BaseException) -> Trouble:

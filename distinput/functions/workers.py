@@ -38,7 +38,7 @@ from distinput.names.lazy import dataclass
 from distinput.run.processes import Processes, Workforce, pickled, without
 from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
-from distinput.run.threads import Task, cores, in_lane, lane
+from distinput.run.threads import Task, check_threads, cores, in_lane, lane
 from distinput.streaming.buffered import ThreadTrial
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
@@ -816,6 +816,7 @@ class _Lanes:
         self._given, self._calling = executor, calling
         self._made: list[Executor] = []
         self._executor: Any = executor if hasattr(executor, "submit") else self._fresh(executor)
+        check_threads(self._executor)
         self._payload: bytes | None = None
         self._pass, self._calls = uuid.uuid4().hex, count()
         self._under_way: deque[_Sent] = deque()

@@ -316,10 +316,12 @@ class _Served(Fused[Any]):
         for count, service in self.services:
             below = service.with_inputs((self._some(first, count, below),))
             first = count
-        return below if first == len(self.functions.steps) else self._some(first, None, below)
+        return self._some(first, None, below)
 
     def _some(self, first: int, end: int | None, below: Node) -> Node:
         steps = self.functions.steps[first:end]
+        if not steps:
+            return below
         if len(steps) > 1:
             return self.kind(below, Neighbours(steps), origin=steps[-1].origin)
         alone: Node = steps[0]
@@ -515,8 +517,7 @@ class _Divided(Transparent):
     def _task(self, *, elsewhere: bool) -> PieceTask:
         base = self.base
         known = vars(base).get("spec") or base.spec
-        files = any(step.reads_files or step.spec_from_file for step in walk(base)) and not base.lasting
-        top = in_place_of(base, known, lookups=files)
+        top = in_place_of(base, known)
         for step in reversed(self.chain):
             top = _over(step, top)
         reader = self.numbered[1] if elsewhere and self.numbered else None
@@ -685,19 +686,23 @@ class _Divided(Transparent):
             counter.rows += rows
             counter.worked += seconds
         for made, state in result.items:
-            yield (Failure(self._raised(made)) if isinstance(made, Told) else made), state
+            yield (Failure(self._raised(made, run)) if isinstance(made, Told) else made), state
         if result.error is not None:
-            raise self._raised(result.error)
+            raise self._raised(result.error, run)
         if behind is not None:
             raise behind
 
-    def _raised(self, told: Told) -> Exception:
-        """An error of a worker, of which is known what was known there."""
+    def _raised(self, told: Told, run: Run) -> Exception:
+        """An error of a piece, with what was known there, and which record it is about."""
         trouble = told.trouble
-        trouble.located = trouble.told = True
         if told.step is not None:
             trouble.step = self.chain[told.step]
         told.error._distinput_trouble = trouble  # type: ignore[attr-defined]
+        if told.met is not None:
+            place, state, ahead = told.met
+            trouble.told = False
+            run.note_record(told.error, self.chain[place], state, ahead)
+        trouble.located = trouble.told = True
         return told.error
 
 

@@ -15,6 +15,7 @@ from distinput.columns.block import (
     Block,
     ColumnBlock,
     Failure,
+    Step,
     Trouble,
     fault_of,
     trace_text,
@@ -69,12 +70,14 @@ class Told(NamedTuple):
       trouble: without steps.
       step: which step of the chain it is of; None: it came from below.
       trace: the traceback of another process.
+      met: which step of the chain met it first, a state of that step, and how many elements further; None: none of them.
     """
 
     error: Exception
     trouble: Trouble
     step: int | None
     trace: str = ""
+    met: tuple[int, State, int] | None = None
 
 
 class Result(NamedTuple):
@@ -127,9 +130,14 @@ class BlockBehind(Block):
 
 
 class _PieceRun(Run):
-    """A run over one piece."""
+    """A run over one piece. It leaves to the consumer which record an error is about: all that stands below is there alone."""
 
     piece: WorkPiece
+
+    def note_record(self, error: Exception, step: Step, state: State | None, ahead: int) -> None:
+        trouble = trouble_of(error)
+        if not trouble.told and state is not None:
+            trouble.told, trouble.met = True, (step, state, ahead)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +145,10 @@ class _PieceBase(Node):
     """Stands in the place of the base of a chain, and gives the elements of a piece.
 
     Args:
-      base: what it stands for, if records of files can be looked up in it.
       known: what its elements look like.
     """
 
     tolerant: ClassVar[bool] = True
-    base: Node | None
     known: Spec
 
     @property
@@ -163,26 +169,15 @@ class _PieceBase(Node):
                 yield (BlockBehind(block, over) if over else block), _CUT if after is None else after
                 over = 0
 
-    @property
-    def in_record_order(self) -> bool:
-        return self.base is not None and self.base.in_record_order
 
-    def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
-        return None if self.base is None else self.base.place_of(state, ahead)
-
-    def records_at(self, state: State, ahead: int) -> Any:
-        return None if self.base is None else self.base.records_at(state, ahead)
-
-
-def in_place_of(base: Node, known: Spec, *, lookups: bool) -> Node:
+def in_place_of(base: Node, known: Spec) -> Node:
     """What stands in the place of the base of a chain, and gives the elements of a piece.
 
     Args:
       base: what is below the chain.
       known: what its elements look like.
-      lookups: whether records of files are looked up in it.
     """
-    return _PieceBase(base if lookups else None, known, origin=base.origin)
+    return _PieceBase(known, origin=base.origin)
 
 
 _CUT: State = {"cut": True}
@@ -335,12 +330,12 @@ class PieceTask:
             stream = self.top.open(piece.state, run)
             try:
                 for block, state in stream:
-                    made = self._told(block.error, steps) if type(block) is Failure else keep(self._made(block))
+                    made = self._told(block.error, steps, piece) if type(block) is Failure else keep(self._made(block))
                     items.append((made, self._whole(state, piece)))
                     if over is not None and over():
                         break
             except Exception as error:  # noqa: BLE001 - raised when its turn comes
-                last_error = self._told(error, steps)
+                last_error = self._told(error, steps, piece)
             finally:
                 stream.close()  # type: ignore[attr-defined]
         counters = [run.counter(step) for step in steps]
@@ -357,22 +352,28 @@ class PieceTask:
     def _made(self, block: Block) -> Block:
         return packed(block, "on_workers") if self.elsewhere else block.materialize()
 
-    def _told(self, error: Exception, steps: list[Node]) -> Told:
+    def _told(self, error: Exception, steps: list[Node], piece: WorkPiece) -> Told:
         trouble = trouble_of(error)
-        index = next((place for place, step in enumerate(steps) if step is trouble.step), None)
+        places = {id(step): place for place, step in enumerate(steps)}
+        index, met = places.get(id(trouble.step)), None
+        if trouble.met is not None:
+            step, state, ahead = trouble.met
+            place = places.get(id(step))
+            met = None if place is None else (place, self._whole(state, piece, place), ahead)
+        trouble.met = None
         if not self.elsewhere:
-            return Told(error, trouble, index)
+            return Told(error, trouble, index, met=met)
         fault_of(error)  # which its traceback tells
         notes = vars(error).pop("__notes__", [])
         trace = trace_text(error)
         vars(error).pop("_distinput_trouble", None)
         for note in notes:  # which are no part of the trace, or they would be told twice
             error.add_note(note)
-        return Told(sendable(error), replace(trouble, step=None, mark=None), index, trace)
+        return Told(sendable(error), replace(trouble, step=None), index, trace, met)
 
-    def _whole(self, state: State, piece: WorkPiece) -> State:
-        """A state, in which the place behind the last row is one of the base."""
-        return state if piece.cut is None else _replaced(state, self.steps, piece.cut)
+    def _whole(self, state: State, piece: WorkPiece, place: int = 0) -> State:
+        """A state of one of the steps, in which the place behind the last row is one of the base."""
+        return state if piece.cut is None else _replaced(state, self.steps[place:], piece.cut)
 
 
 def chain_below(top: Node, depth: int) -> list[Node]:

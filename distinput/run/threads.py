@@ -444,6 +444,32 @@ def check_process(process: int) -> None:
         )
 
 
+_LOADED_IN = os.getpid()
+
+
+def check_threads(executor: Any) -> None:
+    """Refuse an executor or a client of Dask whose threads stayed in the process of which this is a fork: nobody answers.
+
+    Raises:
+      FailedPreconditionError: it was in use when this process was forked.
+    """
+    if os.getpid() == _LOADED_IN:
+        return
+    loop = getattr(getattr(getattr(executor, "_client", executor), "loop", None), "asyncio_loop", None)  # of Dask
+    threads = [
+        *getattr(executor, "_threads", ()),
+        getattr(executor, "_executor_manager_thread", None),
+    ]  # of Python, loky
+    there = [thread.is_alive() for thread in threads if isinstance(thread, threading.Thread)]
+    if (number := getattr(loop, "_thread_id", None)) is not None:
+        there.append(number in [thread.ident for thread in threading.enumerate()])
+    if there and not any(there):
+        raise FailedPreconditionError(
+            f"this process is a fork, which has none of the threads of {executor!r:.200}; make another one in each process "
+            "(`map` takes a function that makes one), or name a service: 'processes:4', or the address of a scheduler"
+        )
+
+
 # ----------------------------------------------------------------------------
 # The cores that this process may use.
 # ----------------------------------------------------------------------------

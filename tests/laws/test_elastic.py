@@ -81,19 +81,22 @@ def is_whole(state: Any) -> bool:
     return state["cut"] in ("batches", "lanes")
 
 
-def check_elastic(make: Any, jobs: Sequence[tuple[int, int]], stops: Sequence[int], *, empty: bool = True) -> None:
+def check_elastic(
+    make: Any, jobs: Sequence[tuple[int, int]], stops: Sequence[int], *, empty: bool = True, tail: Any = "partial"
+) -> None:
     """A job that goes on on other workers after each stop has the global batches of one that never stops.
 
     Unless `empty`, batches without a row are not looked at.
     """
+    options = di.distribute.InputOptions(tail=tail)
 
     def never_stops(strategy: Any, worker: int) -> Any:
-        dataset = strategy.experimental_distribute_dataset(make())
+        dataset = strategy.experimental_distribute_dataset(make(), options)
         with iter(dataset) as iterator:
             return taken(iterator, strategy, None), is_whole(iterator.state())
 
     def second_pass(strategy: Any, worker: int) -> Any:
-        dataset = strategy.experimental_distribute_dataset(make())
+        dataset = strategy.experimental_distribute_dataset(make(), options)
         list(dataset)
         return [part_rows(strategy, step) for step in dataset]
 
@@ -110,7 +113,7 @@ def check_elastic(make: Any, jobs: Sequence[tuple[int, int]], stops: Sequence[in
         last = number == len(jobs) - 1
 
         def job(strategy: Any, worker: int, states: Any = states, number: int = number, last: bool = last) -> Any:
-            dataset = strategy.experimental_distribute_dataset(make())
+            dataset = strategy.experimental_distribute_dataset(make(), options)
             iterator = iter(dataset) if states is None else dataset.restore(states)
             with iterator:
                 steps = taken(iterator, strategy, None if last else stops[number])
@@ -132,14 +135,15 @@ def check_elastic(make: Any, jobs: Sequence[tuple[int, int]], stops: Sequence[in
 @given(
     st.sampled_from(POLICIES), st.lists(st.integers(0, 9), min_size=3, max_size=5), st.integers(1, 7), st.booleans(),
     st.booleans(), st.lists(JOBS, min_size=2, max_size=3), st.tuples(st.integers(0, 3), st.integers(0, 2)),
+    st.sampled_from(["drop", "partial"]),
 )  # fmt: skip
 def test_a_job_goes_on_on_any_workers_and_replicas(
     tmp_path_factory: pytest.TempPathFactory,
     policy: str, rows: list[int], size: int, filtered: bool, cached: bool, jobs: list[tuple[int, int]],
-    stops: tuple[int, int],
+    stops: tuple[int, int], tail: str,
 ) -> None:  # fmt: skip
     paths = lines(tmp_path_factory.mktemp("files"), rows)
-    check_elastic(lambda: pipeline(paths, policy, size, filtered, cached), jobs, stops)
+    check_elastic(lambda: pipeline(paths, policy, size, filtered, cached), jobs, stops, tail=tail)
 
 
 @pytest.mark.parametrize("policy", ["FILE", "BALANCED", "HINT"])
@@ -308,9 +312,11 @@ def test_a_step_without_a_row_is_left_out_where_a_job_goes_on(policy: str, jobs:
 
 
 @pytest.mark.parametrize("jobs", [[(2, 1), (3, 2)], [(1, 2), (2, 2)], [(2, 2), (1, 2)], [(2, 1), (2, 1), (1, 1)]])
-@pytest.mark.parametrize("policy", ["DATA", "OFF"])
+@pytest.mark.parametrize("policy, tail", [("DATA", "partial"), ("DATA", "drop"), ("OFF", "partial")])
 @pytest.mark.parametrize("kind", ["order", "kept"])
-def test_the_pass_after_a_restart_is_the_next_one(kind: str, policy: str, jobs: list[tuple[int, int]]) -> None:
+def test_the_pass_after_a_restart_is_the_next_one(
+    kind: str, policy: str, tail: str, jobs: list[tuple[int, int]]
+) -> None:
     """Its order is that of its number, or the one that a cache keeps, also where a state has seeds that steps drew."""
     options = di.data.Options()
     options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
@@ -321,4 +327,4 @@ def test_the_pass_after_a_restart_is_the_next_one(kind: str, policy: str, jobs: 
         numbers = di.data.Dataset.range(4).interleave(lambda x: di.data.Dataset.range(3 * x, 3 * x + 3), cycle_length=2)
         return numbers.shuffle(12, seed=1).cache().batch(8).with_options(options)
 
-    check_elastic(make, jobs, [1, 0])
+    check_elastic(make, jobs, [1, 0], tail=tail)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -301,3 +302,27 @@ def test_a_lock_of_a_file_that_is_released_is_free_though_a_child_lives_on(tmp_p
         os.waitpid(child, 0)
         os.close(reads)
         os.close(writes)
+
+
+@pytest.mark.parametrize("pool", [ProcessPoolExecutor, ThreadPoolExecutor])
+@pytest.mark.parametrize("way", ["map", "on_workers"])
+def test_an_executor_whose_threads_a_child_has_not_is_refused(way: str, pool: Callable[[int], Executor]) -> None:
+    numbers = di.data.Dataset.range(9)
+    with pool(1) as idle, pool(1) as executor:
+        assert executor.submit(abs, -1).result() == 1  # it has its threads from now on
+
+        def by(service: Executor) -> list[int]:
+            by_map = numbers.map(abs, executor=service)
+            return [int(x) for x in (by_map if way == "map" else numbers.map(abs).on_workers(service))]
+
+        def refused() -> None:
+            with pytest.raises(di.errors.FailedPreconditionError, match="has none of the threads of"):
+                by(executor)
+
+        def taken() -> None:
+            with idle:  # its threads begin here, and so do its processes
+                assert by(idle) == list(range(9))
+
+        assert status_of(refused) == 0
+        assert status_of(taken) == 0
+        assert by(executor) == list(range(9))

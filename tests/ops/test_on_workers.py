@@ -111,7 +111,8 @@ def test_random_pipelines_go_on_with_and_without_it_at_every_place(pipeline: Pip
     recipes = [
         (*pipeline.recipe[:place], step, *pipeline.recipe[place:]) for place in range(1, len(pipeline.recipe) + 1)
     ]
-    recipes.append(tuple([part for made in pipeline.recipe for part in (made, step)]))
+    twice = [(made, *[step] * (1 + place % 2)) for place, made in enumerate(pipeline.recipe, 1)]  # at every other place
+    recipes.append(tuple([part for parts in twice for part in parts]))
     for recipe in recipes:
         check_states(replace(pipeline).build(), replace(pipeline, recipe=recipe).build())
 
@@ -584,3 +585,46 @@ def test_the_first_element_decides_what_neighbouring_map_rows_return() -> None:
     elements, error = until_error(served)
     assert plain(elements) == [0]
     assert isinstance(error, TypeError)
+
+
+def no_sevens(lengths: Any) -> Any:
+    if 7 in lengths:
+        raise ValueError("a seven")
+    return lengths * 2
+
+
+@pytest.mark.parametrize("below", ["executor", "scan", "workers"])
+@pytest.mark.parametrize("kind", ["executor", "processes"])
+def test_what_stays_here_below_a_chain_need_not_be_sent(
+    kind: str, below: str, tmp_path: Path, executor: ThreadPoolExecutor
+) -> None:
+    lock = threading.Lock()
+
+    def scanned(number: Any, line: Any) -> Any:
+        with lock:
+            return number + 1, len(line)
+
+    file = tmp_path / "a.txt"
+    file.write_text("a\nbb\nccc\nseven 7\nfive5\n")
+    lines = di.data.TextLineDataset(str(file))
+    sizes = {
+        "executor": lambda: lines.map(len, executor=executor),
+        "scan": lambda: lines.scan(0, scanned),
+        "workers": lambda: lines.map(len).on_workers(executor),
+    }[below]()
+    alone = sizes.batch(2).map(no_sevens, output_signature=di.TensorSpec([None], "int64"))
+    served = alone.on_workers(executor if kind == "executor" else "processes:1")
+    expected, error = until_error(alone)
+    found, same = until_error(served)
+    assert plain(found) == plain(expected) == [[2, 4]]
+    assert (type(same), str(same)) == (type(error), str(error))
+    records = [] if below == "scan" else [f"record 2 of {file} and the 1 after it"]  # of a scan nobody knows them
+    assert [note for note in error.__notes__ if note.startswith("record")] == records
+    assert [note for note in same.__notes__ if note.startswith("record")] == records
+
+
+@pytest.mark.parametrize("way", NEIGHBOURS)
+def test_two_of_them_in_a_row_below_a_neighbouring_map(way: str, executor: ThreadPoolExecutor) -> None:
+    twice = NEIGHBOURS[way](RANGE(6), double).on_workers("threads:2").on_workers(executor)
+    assert plain(NEIGHBOURS[way](twice, abs)) == [0, 2, 4, 6, 8, 10]
+    assert "at workers: " in NEIGHBOURS[way](twice, abs).explain()

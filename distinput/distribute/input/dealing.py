@@ -437,7 +437,7 @@ def global_batch_size(dataset: Any, tail: str) -> int:
 
 def only_full(dataset: Any) -> Any:
     """The dataset without partial batches, as if `batch` had been called with drop_remainder=True."""
-    return Dataset(dataset.node.with_full_batches())
+    return Dataset(dataset.node.with_full_batches(), dataset._passes)
 
 
 def check_rows(dataset: Any, rows: int) -> bool:

@@ -24,7 +24,7 @@ from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBat
 from distinput.names.lazy import later
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.families import with_seed
-from distinput.plan.node import INFINITE, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node
 from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.sharding.own_rows import leaves_out_steps, rebatch_for, with_common_order
 from distinput.sharding.policies import auto_shard, decide
@@ -268,6 +268,9 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
 def _terms(consumer: Consumer, dataset: Any) -> Terms:
     """The properties of the steps of a dataset, as the user gave it."""
     replicas, cardinality = consumer.replicas, int(dataset.cardinality())
+    # TensorFlow counts a placeholder of two elements as -1, which means that it has no end.
+    if cardinality == INFINITE and auto_shard(dataset.node, 1, 0, policy=AutoShardPolicy.HINT).cardinality != INFINITE:
+        cardinality = UNKNOWN
     keeps_partial = consumer.keeps_partial_steps and cardinality != INFINITE
     if keeps_partial and replicas.workers == 1:  # as in TensorFlow: only if elements may differ in size
         leaves = Spec.of(dataset.element_spec).leaves

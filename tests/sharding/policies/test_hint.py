@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from tests.distribute.workers import with_policy
+from tests.distribute.workers import by_step, on_workers, rows_of, with_policy
 
 HINT = di.data.experimental.AutoShardPolicy.HINT
 MARK = di.data.experimental.SHARD_HINT
@@ -50,3 +50,18 @@ def test_functions_behind_a_hint_are_shown_elements(tmp_path: Path, step: Any) -
     assert parts == [step(lines.shard(2, worker)).to_list() for worker in range(2)]
     with pytest.raises(di.errors.FailedPreconditionError, match="can only be used in"):
         dataset.to_list()
+
+
+@pytest.mark.parametrize("replicas", [[1], [2], [1, 1], [2, 2]])
+def test_a_hint_behind_two_elements_ends(replicas: list[int]) -> None:
+    """TensorFlow counts its elements as -1 as long as they are not divided, which is also how it says "no end"."""
+    dataset = with_policy(di.data.Dataset.range(2).shard(MARK, MARK).batch(2), HINT)
+
+    def steps(strategy: Any, _: int) -> Any:
+        distributed = strategy.experimental_distribute_dataset(dataset)
+        iterator, found = iter(distributed), []
+        while (step := iterator.get_next_as_optional()).has_value():
+            found.append(step.get_value())
+        return rows_of(strategy, found)
+
+    assert sorted(row for step in by_step(on_workers(replicas, steps)) for part in step for row in part) == [0, 1]
