@@ -1257,7 +1257,7 @@ class Transformations(Generic[T_co]):
 
         Raises:
           TypeError: at iteration, the state changes its structure or a dtype.
-          StateError: at iteration, the first elements fail with a value of another shape, which a damaged state held.
+          StateError: at iteration, a restored value of another shape gives outputs that are unlike the others.
 
         >>> import distinput as di
         >>> import numpy as np

@@ -81,7 +81,7 @@ class Scan(Node):
 
     Raises:
       TypeError: at iteration, the state changes its structure or a dtype.
-      StateError: at iteration, the first elements fail with a value of another shape, which a damaged state held.
+      StateError: at iteration, a restored value of another shape gives outputs that are unlike the others.
 
     >>> import distinput as di
     >>> import numpy as np
@@ -174,12 +174,7 @@ class Scan(Node):
 
         def step(element: Any) -> Any:
             nonlocal carried
-            try:
-                carried, output = self._step(carried, element)
-            except Exception as error:
-                if doubts and not after:
-                    raise _doubt(doubts, error) from error
-                raise
+            carried, output = self._step(carried, element)
             after.append(kept(carried))  # the function may write to what it is given next
             return output
 
@@ -214,16 +209,14 @@ class Scan(Node):
             doubts.clear()
 
 
-def _doubt(doubts: list[str], error: Exception) -> StateError:
+def _doubted(doubts: list[str], *given: Any, signed: bool) -> Exception:
+    error = unlike(*given, signed=signed)
+    if not doubts:
+        return error
     return StateError(
         f"scan: the state is damaged, or of another pipeline: the carried value in it {doubts[0]}, and an element fails "
         f"with it: {error}"
     )
-
-
-def _doubted(doubts: list[str], *given: Any, signed: bool) -> Exception:
-    error = unlike(*given, signed=signed)
-    return _doubt(doubts, error) if doubts else error
 
 
 def encode_value(value: Any) -> Any:
