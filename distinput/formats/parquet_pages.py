@@ -115,7 +115,12 @@ class _Described(NamedTuple):
 
 
 def taken_rows(
-    reader: ParquetReader, group: int, columns: Sequence[str] | None, rows: Ints, threads: bool = True, kept: bool = True
+    reader: ParquetReader,
+    group: int,
+    columns: Sequence[str] | None,
+    rows: Ints,
+    threads: bool = True,
+    kept: bool = True,
 ) -> Any:
     """These rows of a row group, as a record batch.
 
