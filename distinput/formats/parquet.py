@@ -7,7 +7,7 @@ import re
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -162,7 +162,7 @@ _PAGED_BYTES, _TIMES_DECODED = 4 << 20, 16
 are decoded for each slice."""
 
 _PART_BYTES, _MOST_PARTS = 48 << 10, 8
-"""Such slices are held in parts, and what has been used of them is free: the bytes of a part at least, and how many there are."""
+"""Such slices are held in parts, so that what was used of them is free: the bytes of a part at least, and the most parts."""
 
 _KEPT_BYTES = 64 << 20
 """So much a thread decodes for small slices until it gives back what Arrow's allocator keeps for it. What is given back
@@ -589,7 +589,8 @@ class _Pass:
             most = self.format.batch_rows or min(MOST_ROWS, in_slice)
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
-        decode, blocks = RowGroupBatches(batches, group.rows).decode, partial(self._blocks, number, before, most)
+        decode: Callable[[range], Any] = RowGroupBatches(batches, group.rows).decode
+        blocks: Callable[[range, Any], PlacedBlocks] = partial(self._blocks, number, before, most)
         if page_bytes:
             decode = partial(self._taken, number, page_bytes)
             blocks = partial(self._parted, before, most)
