@@ -7,9 +7,10 @@ import re
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
+from itertools import pairwise
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -159,6 +160,9 @@ _SLICE_BYTES, _COLUMN_SLICE_BYTES = 16 << 20, 2 << 20
 _PAGED_BYTES, _TIMES_DECODED = 4 << 20, 16
 """Smaller slices are taken from the pages that hold them; they are no smaller than so many times less than these pages, which
 are decoded for each slice."""
+
+_PART_BYTES, _MOST_PARTS = 48 << 10, 8
+"""Such slices are held in parts, so that what was used of them is free: the bytes of a part at least, and the most parts."""
 
 _KEPT_BYTES = 64 << 20
 """So much a thread decodes for small slices until it gives back what Arrow's allocator keeps for it. What is given back
@@ -579,15 +583,17 @@ class _Pass:
         if page_bytes:
             # Readers of many files end their slices at other times, so half of each waits on average: it may be twice as long.
             in_slice = 2 * max(1, in_slice, page_bytes // _TIMES_DECODED // row_bytes)
-            slices, part = max(2, -(-group.rows // in_slice)), _part_of_one(self.readers.path)
-            in_slice = max(1, int(group.rows / (slices - 1 + part)))  # the first one is a part of it
-            first_ends = group.rows - (slices - 1) * in_slice
+            in_slice = -(-group.rows // max(1, -(-group.rows // in_slice) - 1))
+            # The first one is a part of it, and the last one mostly the rest, or the last ones would end at the same time.
+            first_ends = int(_part_of_one(self.readers.path) * in_slice)
             most = self.format.batch_rows or min(MOST_ROWS, in_slice)
         at_once = group.rows if whole else max(1, in_slice // most) * most
         batches = batches_of(self.readers, number, group.rows, self.order, None if whole else at_once)
-        decode = RowGroupBatches(batches, group.rows).decode
+        decode: Callable[[range], Any] = RowGroupBatches(batches, group.rows).decode
+        blocks: Callable[[range, Any], PlacedBlocks] = partial(self._blocks, number, before, most)
         if page_bytes:
             decode = partial(self._taken, number, page_bytes)
+            blocks = partial(self._parted, before, most)
         for first in range(-(-first_ends % at_once), wanted.stop, at_once):
             rows = range(max(first, wanted.start), min(first + at_once, wanted.stop))
             if rows:
@@ -596,7 +602,7 @@ class _Pass:
                     len(rows) * row_bytes,
                     rows.start > wanted.start,
                     partial(decode, rows),
-                    partial(self._blocks, number, before, rows, most, bool(page_bytes)),
+                    partial(blocks, rows),
                     partial(_behind, before + rows.stop),
                     local_path(self.readers.path) is None,
                 )
@@ -613,28 +619,46 @@ class _Pass:
         pages = [pages_of(path, stamp, number, name) for name in names]
         return sum([int(each.sizes.max()) + each.dictionary[1] for each in pages if each]) if all(pages) else 0
 
-    def _taken(self, number: int, nbytes: int, rows: range) -> list[tuple[int, Any]]:
-        """The batch of these rows of a row group, decoded from so many bytes of pages."""
+    def _taken(self, number: int, nbytes: int, rows: range) -> list[Block]:
+        """These rows of a row group, decoded from so many bytes of pages, in parts of which each has memory of its own."""
         import pyarrow as pa
 
+        path = self.readers.path
         with self.readers.lent(at_once=True) as reader:
-            taken = taken_rows(reader, number, self.columns, np.arange(rows.start, rows.stop), threads=False)
+            places = np.arange(rows.start, rows.stop)
+            taken = taken_rows(reader, number, self.columns, places, threads=False, kept=False)
+        with reading(path, number):
+            block = self.format._block(path, number, taken, self.spec, rows)
+        least = max(_PART_BYTES, _COLUMN_BYTES * len(self.spec.leaves))
+        parts = max(1, min(_MOST_PARTS, len(rows), block.nbytes // least))
+        ends = [len(rows) * part // parts for part in range(parts + 1)]
+        copies: list[Block] = [block.rows(a, b).copied() for a, b in pairwise(ends)]
+        del taken, block
         _DECODED.nbytes += nbytes
         if _DECODED.nbytes >= _KEPT_BYTES:  # otherwise each thread keeps what it freed: more than all slices hold
             _DECODED.nbytes = 0
             pa.default_memory_pool().release_unused()
-        return [(rows.start, taken)]
+        return copies
+
+    def _parted(self, before: int, most: int, rows: range, parts: list[Block]) -> PlacedBlocks:
+        """Blocks of these rows of a row group, from their parts, of which none is held behind its last block."""
+        place = before + rows.start
+        parts.reverse()
+        while parts:
+            block = parts.pop()
+            for a, b in cut_rows(block.size, most, self.size, self.given + place):
+                yield block.rows(a, b), {"row": place + b}
+            place += block.size
 
     def _blocks(
-        self, number: int, before: int, rows: range, most: int, checked: bool, batches: Sequence[tuple[int, Any]]
+        self, number: int, before: int, most: int, rows: range, batches: Sequence[tuple[int, Any]]
     ) -> PlacedBlocks:
-        """Blocks of these rows of a row group, from the batches that hold them, which may be `checked` already."""
+        """Blocks of these rows of a row group, from the batches that hold them."""
         path = self.readers.path
         for first, batch in batches:
             held = range(max(rows.start, first), min(rows.stop, first + batch.num_rows))
             kept = batch if self.order is None else _selected(batch, self.columns)
-            if not checked:
-                kept = checked_batch(path, f"row group {number}", kept)
+            kept = checked_batch(path, f"row group {number}", kept)
             if len(held) < batch.num_rows:
                 kept = kept.slice(held.start - first, len(held))
             with reading(path, number):

@@ -115,7 +115,12 @@ class _Described(NamedTuple):
 
 
 def taken_rows(
-    reader: ParquetReader, group: int, columns: Sequence[str] | None, rows: Ints, threads: bool = True
+    reader: ParquetReader,
+    group: int,
+    columns: Sequence[str] | None,
+    rows: Ints,
+    threads: bool = True,
+    kept: bool = True,
 ) -> Any:
     """These rows of a row group, as a record batch.
 
@@ -125,6 +130,7 @@ def taken_rows(
       columns: names of the columns to read; None: all.
       rows: their numbers in the row group, ascending, at least one.
       threads: whether several columns are decoded at a time.
+      kept: whether the batch is kept; if not, it may be a view of all that was decoded, in memory of the system's allocator.
 
     Raises:
       DataLossError: the file is damaged.
@@ -143,16 +149,16 @@ def taken_rows(
                 paged[name] = pages
     whole = None if columns is None and not paged else [name for name in names if name not in paged]
     if not paged and sizes.nbytes <= _WHOLE_BYTES:
-        (table,) = _whole(reader, group, whole, rows, sizes.nbytes, threads)
+        (table,) = _whole(reader, group, whole, rows, sizes.nbytes, threads, kept)
         return one_batch(table if whole is None else table.select(names))
     arrays: dict[str, list[Any]] = {name: [] for name in names}
     fields = {}
     for name, pages in paged.items():
-        for table in _decoded(reader, group, name, pages, rows):
+        for table in _decoded(reader, group, name, pages, rows, kept):
             arrays[name] += table.column(0).chunks
             fields[name] = table.schema.field(0)
     if whole or whole is None:
-        for table in _whole(reader, group, whole, rows, sizes.nbytes, threads):
+        for table in _whole(reader, group, whole, rows, sizes.nbytes, threads, kept):
             for name in table.schema.names:
                 arrays[name] += table.column(name).chunks
                 fields[name] = table.schema.field(name)
@@ -170,7 +176,7 @@ def _pays(pages: Pages, rows: Ints, local: bool) -> bool:
 
 
 def _whole(
-    reader: ParquetReader, group: int, names: list[str] | None, rows: Ints, nbytes: int, threads: bool
+    reader: ParquetReader, group: int, names: list[str] | None, rows: Ints, nbytes: int, threads: bool, kept: bool
 ) -> Iterator[Any]:
     """Tables with the rows, of columns of which everything is read: at once, or in slices where that is too much."""
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
@@ -179,7 +185,7 @@ def _whole(
             table, first, count = reader.row_group(group, names, threads), int(rows[0]), len(rows)
             if _follow(rows):  # what is left out need not be looked at
                 table, rows = table.slice(first, count), np.arange(count)
-            yield taken(checked_batch(path, part, table), rows)
+            yield _rows_of(checked_batch(path, part, table), rows, kept)
         return
     count, done = footer_of(path, stamp).row_group(group).num_rows, 0
     with opened(path, stamp, at_once=False, unit=reader.unit) as slices, reading(path, group):
@@ -345,9 +351,9 @@ def _leaves(path: str, stamp: str) -> dict[str, _Leaf]:
 # ---- a file of chosen pages
 
 
-def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows: Ints) -> Iterator[Any]:
+def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows: Ints, kept: bool) -> Iterator[Any]:
     """Tables with these rows of a column, of so many pages each that they take little memory."""
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetReader as Reader
 
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
     begins = np.searchsorted(rows, pages.rows)  # of each page, among the rows
@@ -363,19 +369,27 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
         with reading(path, group):
             made = _file(reader, group, column, pages, numbers)
             compares = reader.compares(column, pages.starts[numbers].tolist())
+            # Arrow's own allocator keeps 25 MB of what comes and goes here, 5 MB at a time.
+            file = Reader(None if kept else pa.system_memory_pool())
             source, unit = pa.BufferReader(pa.py_buffer(made)), reader.unit
-            with ParquetFile(source, page_checksum_verification=compares, coerce_int96_timestamp_unit=unit) as file:
-                if _follow(local) and not _leaves(path, stamp)[column].repeats:
-                    table, want = _up_to(file, int(local[0]), len(local)), len(local)
-                    local = np.arange(want)
-                else:
-                    table, want = file.read(use_threads=False), int(counts.sum())  # it is one column
+            file.open(source, page_checksum_verification=compares, coerce_int96_timestamp_unit=unit)
+            if _follow(local) and not _leaves(path, stamp)[column].repeats:
+                table, want = _up_to(file, int(local[0]), len(local)), len(local)
+                local = np.arange(want)
+            else:
+                table, want = file.read_all(use_threads=False), int(counts.sum())  # it is one column
+            file.close()
         if table.num_rows != want:
             raise DataLossError(
                 f"{path}: {part}: damaged: pages of column {column!r} should have {want} rows, but have {table.num_rows}"
             )
         reader.note_compared(column, pages.starts[numbers].tolist())
-        yield taken(checked_batch(path, part, table), local)
+        yield _rows_of(checked_batch(path, part, table), local, kept)
+
+
+def _rows_of(table: Any, rows: Ints, kept: bool) -> Any:
+    """Ascending rows of a table: a view where they follow each other and are not `kept`."""
+    return taken(table, rows) if kept or not _follow(rows) else table.slice(int(rows[0]), len(rows))
 
 
 def _follow(rows: Ints) -> bool:
@@ -386,7 +400,7 @@ def _follow(rows: Ints) -> bool:
 def _up_to(file: Any, first: int, count: int) -> Any:
     """A table of rows of a file that follow each other; what stands behind them is not decoded."""
     parts, at = [], 0
-    for batch in file.iter_batches(max(count, (first + count) // 4), use_threads=False):
+    for batch in file.iter_batches(max(count, (first + count) // 4), [0], use_threads=False):
         at += batch.num_rows
         if at > first:
             start = max(0, first - at + batch.num_rows)

@@ -177,13 +177,13 @@ def test_pages_are_compared_with_their_checksums_once(tmp_path: Path, monkeypatc
     path = unlike(tmp_path)
     compared: list[bool] = []
 
-    class Noted(pq.ParquetFile):  # type: ignore[misc]
-        def __init__(self, *args: Any, page_checksum_verification: bool = False, **options: Any) -> None:
+    class Noted(pq.ParquetReader):  # type: ignore[misc]
+        def open(self, *args: Any, page_checksum_verification: bool = False, **options: Any) -> None:
             compared.append(page_checksum_verification)
-            super().__init__(*args, page_checksum_verification=page_checksum_verification, **options)
+            super().open(*args, page_checksum_verification=page_checksum_verification, **options)
 
     with opened(path, stamp_of(path)) as reader:
-        monkeypatch.setattr(pq, "ParquetFile", Noted)
+        monkeypatch.setattr(pq, "ParquetReader", Noted)
         for first in (0, 2, 4, 500, 502, 0):
             assert taken_rows(reader, 0, None, np.arange(first, first + 2), threads=False).num_rows == 2
         assert compared == [True, False, False, True, False, True]

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tarfile
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import pytest
 
 import distinput as di
 from distinput.columns.block import Block
+from distinput.columns.column import Strings
+from distinput.files.source import within as within_room
 from distinput.formats.parquet import Parquet
 from distinput.run.run import Run
 
@@ -133,7 +137,7 @@ def test_a_source_of_a_large_mixture_holds_a_small_part_of_a_row_group(
     made = Parquet._block
 
     def noted(self: Parquet, path: str, group: int, batch: Any, *others: Any) -> Block:
-        held.append(batch.get_total_buffer_size())
+        held.append(batch.nbytes)
         return made(self, path, group, batch, *others)
 
     monkeypatch.setattr(Parquet, "_block", noted)
@@ -146,18 +150,66 @@ def test_a_source_of_a_large_mixture_holds_a_small_part_of_a_row_group(
     assert max(held) > 2_000_000
 
 
-def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path) -> None:
+def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text of which a page has a megabyte, and so has the dictionary: few rows of it are held, and no thread decodes them."""
-    rows, files = 4000, 60
-    letters = np.random.default_rng(0).integers(97, 123, 800 * rows, np.uint8).tobytes()
-    di.io.write_parquet(tmp_path / "a.parquet", {"s": [letters[800 * row :][:800] for row in range(rows)]})
-    sources = [di.data.ParquetDataset(str(tmp_path / "a.parquet")) for _ in range(files)]
+    files = 60
+    sources = [di.data.ParquetDataset(path) for path in alike(tmp_path, files)]
+    held: list[weakref.ref[Any]] = []
+    copied = Strings.copied
+
+    def noted(self: Strings) -> Strings:
+        made = copied(self)
+        held.append(weakref.ref(made.data))
+        return made
+
+    monkeypatch.setattr(Strings, "copied", noted)
     threads, before, most = threading.active_count(), pa.total_allocated_bytes(), 0
-    for batch in Dataset.sample_from_datasets(sources, seed=1).batch(256).take(100):
+    for batch in Dataset.sample_from_datasets(sources, seed=1).batch(256).take(600):
         assert len(batch["s"]) == 256
-        most = max(most, pa.total_allocated_bytes() - before)
+        assert pa.total_allocated_bytes() == before
+        most = max(most, sum(data.nbytes for part in held if (data := part()) is not None))
         assert threading.active_count() <= threads + 1  # one compiles kernels
-    assert 0 < most < files * 450_000
+    assert files * 100_000 < most < files * 300_000
+
+
+def texts(rows: int) -> dict[str, list[bytes]]:
+    """Text that no codec makes shorter."""
+    letters = np.random.default_rng(0).integers(97, 123, 800 * rows, np.uint8).tobytes()
+    return {"s": [letters[800 * row :][:800] for row in range(rows)]}
+
+
+def alike(folder: Path, files: int) -> list[str]:
+    """The paths of files of these texts."""
+    paths = [folder / f"{number}.parquet" for number in range(files)]
+    di.io.write_parquet(paths[0], texts(4000))
+    for path in paths[1:]:
+        path.hardlink_to(paths[0])
+    return list(map(str, paths))
+
+
+def test_what_was_used_of_a_slice_is_not_held(tmp_path: Path) -> None:
+    (path,) = alike(tmp_path, 1)
+    with within_room(1 << 16), closing(Parquet().portions(path, None, None, 1, 0)) as portions:
+        next(portions)
+        portion = next(portions)
+        parts = portion.decode()
+        held = [weakref.ref(part.columns[0].data) for part in parts]
+        assert len(held) > 4
+        for number, _ in enumerate(portion.blocks(parts)):
+            del _
+            assert [part() is None for part in held] == [at < number for at in range(len(held))]
+
+
+def test_slices_of_files_end_at_other_rows(tmp_path: Path) -> None:
+    """At any row, about half of the slices of all files together is still to come, also in the last slices."""
+    left = np.zeros(4000)
+    for path in alike(tmp_path, 60):
+        with within_room(1 << 16), closing(Parquet().portions(path, None, None, 1, 0)) as portions:
+            rows = [portion.rows for portion in portions]
+        assert sum(rows) == 4000
+        assert len(rows) > 5
+        left += np.concatenate([np.arange(count, 0, -1) / max(rows) for count in rows])
+    assert left.max() < 0.65 * 60
 
 
 def test_readers_of_a_mixture_share_their_threads(folder: Path) -> None:
