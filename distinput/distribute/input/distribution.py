@@ -268,9 +268,10 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
 def _terms(consumer: Consumer, dataset: Any) -> Terms:
     """The properties of the steps of a dataset, as the user gave it."""
     replicas, cardinality = consumer.replicas, int(dataset.cardinality())
-    # TensorFlow counts a placeholder of two elements as -1, which means that it has no end.
-    if cardinality == INFINITE and auto_shard(dataset.node, 1, 0, policy=AutoShardPolicy.HINT).cardinality != INFINITE:
-        cardinality = UNKNOWN
+    if cardinality == INFINITE and isinstance(dataset, Dataset):
+        # TensorFlow counts a placeholder of two elements as -1, which means that it has no end.
+        endless = auto_shard(dataset.node, 1, 0, policy=AutoShardPolicy.HINT).cardinality == INFINITE
+        cardinality = INFINITE if endless else UNKNOWN
     keeps_partial = consumer.keeps_partial_steps and cardinality != INFINITE
     if keeps_partial and replicas.workers == 1:  # as in TensorFlow: only if elements may differ in size
         leaves = Spec.of(dataset.element_spec).leaves
