@@ -169,7 +169,7 @@ def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path, m
         assert pa.total_allocated_bytes() == before
         most = max(most, sum(data.nbytes for part in held if (data := part()) is not None))
         assert threading.active_count() <= threads + 1  # one compiles kernels
-    assert files * 100_000 < most < files * 300_000
+    assert files * 100_000 < most < files * 350_000  # where slices end follows from the paths
 
 
 def texts(rows: int) -> dict[str, list[bytes]]:
