@@ -94,7 +94,7 @@ def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.Monke
     monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 60.0)
 
     def slower_elsewhere(x: int) -> int:
-        time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.03)
+        time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.1)
         return x
 
     dataset = RANGE(40).map(slower_elsewhere, output_signature=INT64).prefetch(AUTOTUNE)
