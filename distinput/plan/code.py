@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 from collections import UserList, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -409,6 +409,7 @@ class ArgumentReader:
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no address is used twice
         self._uses: CodeNames | None = None  # what the function that is read does with names
+        self._globals: Mapping[str, Any] = {}  # of it
 
     def argument(self, value: Any) -> str:
         """An argument as text, except for what functions do, which goes to `code` and `held`."""
@@ -467,9 +468,10 @@ class ArgumentReader:
         else:
             self.code.append(code_text(function.__code__))
         names = CodeNames.of(function.__code__)
-        outer, self._uses = self._uses, names
+        outer = self._uses, self._globals
+        self._uses, self._globals = names, function.__globals__
         self._variables(function, names)
-        self._uses = outer
+        self._uses, self._globals = outer
 
     def _variables(self, function: types.FunctionType, names: "CodeNames") -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
@@ -526,16 +528,24 @@ class ArgumentReader:
                 self._kept.append(method)
                 self.data.append(f"{name}: {self._word(method)}")
 
-    def _members(self, name: str, value: Any) -> None:
-        """The data of a class, module or function of the user's that the function names, and of those in it."""
+    def _members(self, name: str, value: Any, above: tuple[Mapping[str, Any], ...] = ()) -> None:
+        """The data of a class, module or function of the user's that the function names, and of those in it.
+
+        Not what functions that it names as well change, such as tables that they fill when asked.
+        """
         if is_library(value) or self._uses is None or name.partition(".")[0] in self._uses.changed:
             return
+        above = (*above, vars(value))
         for member in sorted(self._uses.attributes):
             held = vars(value).get(member)  # asked for it in another way, a module may import something
             if isinstance(held, types.ModuleType | types.FunctionType | type):  # such count by their names
                 if name.count(".") < _DEEPEST_MEMBER:
-                    self._members(f"{name}.{member}", held)
-            elif held is not None and not callable(held) and not isinstance(held, property | classmethod):
+                    self._members(f"{name}.{member}", held, above)
+            elif held is None or callable(held) or isinstance(held, property | classmethod):
+                continue
+            elif not any(member in _altered(self._uses.attributes, each) for each in above) and (
+                member not in _altered(self._uses.read, self._globals)
+            ):
                 self.data.append(f"{name}.{member}={value_word(held, self._word)}")
 
     def _attributes(self, value: Any) -> None:
@@ -604,6 +614,18 @@ class CodeNames:
                 if step.opname in kinds:
                     found[kinds[step.opname]].add(str(step.argval))
         return CodeNames(**{name: frozenset(names) for name, names in found.items()}, code=code)
+
+
+def _altered(names: Collection[str], held: Mapping[str, Any], depth: int = 3) -> frozenset[str]:
+    """Attributes that functions of these names, or those that they name, change."""
+    made: frozenset[str] = frozenset()
+    for value in [held.get(name) for name in names]:
+        function = getattr(value, "__func__", value)
+        if depth and isinstance(function, types.FunctionType) and not is_library(function):
+            uses = CodeNames.of(function.__code__)
+            made |= uses.assigned | uses.altered
+            made |= _altered(uses.read, function.__globals__, depth - 1) | _altered(uses.attributes, held, depth - 1)
+    return made
 
 
 def _instructions(code: types.CodeType) -> Iterable[Any]:
