@@ -409,7 +409,8 @@ class ArgumentReader:
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no address is used twice
         self._uses: CodeNames | None = None  # what the function that is read does with names
-        self._globals: Mapping[str, Any] = {}  # of it
+        self._holders: list[Mapping[str, Any]] = []  # what it names, which have data and functions
+        self._members_at: list[tuple[int, str]] = []  # where the data of these stands, and its name
 
     def argument(self, value: Any) -> str:
         """An argument as text, except for what functions do, which goes to `code` and `held`."""
@@ -468,10 +469,17 @@ class ArgumentReader:
         else:
             self.code.append(code_text(function.__code__))
         names = CodeNames.of(function.__code__)
-        outer = self._uses, self._globals
-        self._uses, self._globals = names, function.__globals__
+        outer = self._uses, self._holders, self._members_at
+        self._uses, self._holders, self._members_at = names, [], []
         self._variables(function, names)
-        self._uses, self._globals = outer
+        if self._members_at:
+            altered = _altered(
+                [(names.read, function.__globals__), *[(names.attributes, held) for held in self._holders]]
+            )
+            for place, member in reversed(self._members_at):
+                if member in altered:
+                    del self.data[place]
+        self._uses, self._holders, self._members_at = outer
 
     def _variables(self, function: types.FunctionType, names: "CodeNames") -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
@@ -528,24 +536,21 @@ class ArgumentReader:
                 self._kept.append(method)
                 self.data.append(f"{name}: {self._word(method)}")
 
-    def _members(self, name: str, value: Any, above: tuple[Mapping[str, Any], ...] = ()) -> None:
+    def _members(self, name: str, value: Any) -> None:
         """The data of a class, module or function of the user's that the function names, and of those in it.
 
-        Not what functions that it names as well change, such as tables that they fill when asked.
+        What functions change that it names as well, such as tables that they fill when asked, is left out later.
         """
         if is_library(value) or self._uses is None or name.partition(".")[0] in self._uses.changed:
             return
-        above = (*above, vars(value))
+        self._holders.append(vars(value))
         for member in sorted(self._uses.attributes):
             held = vars(value).get(member)  # asked for it in another way, a module may import something
             if isinstance(held, types.ModuleType | types.FunctionType | type):  # such count by their names
                 if name.count(".") < _DEEPEST_MEMBER:
-                    self._members(f"{name}.{member}", held, above)
-            elif held is None or callable(held) or isinstance(held, property | classmethod):
-                continue
-            elif not any(member in _altered(self._uses.attributes, each) for each in above) and (
-                member not in _altered(self._uses.read, self._globals)
-            ):
+                    self._members(f"{name}.{member}", held)
+            elif held is not None and not callable(held) and not isinstance(held, property | classmethod):
+                self._members_at.append((len(self.data), member))
                 self.data.append(f"{name}.{member}={value_word(held, self._word)}")
 
     def _attributes(self, value: Any) -> None:
@@ -616,16 +621,20 @@ class CodeNames:
         return CodeNames(**{name: frozenset(names) for name, names in found.items()}, code=code)
 
 
-def _altered(names: Collection[str], held: Mapping[str, Any], depth: int = 3) -> frozenset[str]:
-    """Attributes that functions of these names, or those that they name, change."""
-    made: frozenset[str] = frozenset()
-    for value in [held.get(name) for name in names]:
-        function = getattr(value, "__func__", value)
-        if depth and isinstance(function, types.FunctionType) and not is_library(function):
-            uses = CodeNames.of(function.__code__)
-            made |= uses.assigned | uses.altered
-            made |= _altered(uses.read, function.__globals__, depth - 1) | _altered(uses.attributes, held, depth - 1)
-    return made
+def _altered(named: list[tuple[Collection[str], Mapping[str, Any]]]) -> set[str]:
+    """Attributes that functions change which have one of some names somewhere, or those that they name."""
+    altered: set[str] = set()
+    seen: dict[int, types.FunctionType] = {}
+    while named and len(seen) < _MOST_FUNCTIONS:
+        names, held = named.pop(0)
+        for value in [held.get(name) for name in sorted(names)]:
+            function = getattr(value, "__func__", value)
+            if isinstance(function, types.FunctionType) and id(function) not in seen and not is_library(function):
+                seen[id(function)] = function
+                uses = CodeNames.of(function.__code__)
+                altered |= uses.assigned | uses.altered
+                named += [(uses.read, function.__globals__), (uses.attributes, held)]
+    return altered
 
 
 def _instructions(code: types.CodeType) -> Iterable[Any]:
