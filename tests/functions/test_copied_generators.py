@@ -134,9 +134,13 @@ def test_a_generator_that_processes_copy_is_told(name: str) -> None:
     assert told(lambda: RANGE(4).map(function, output_signature=SPEC, num_parallel_calls=2)) == []
 
 
+def of_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1)
+
+
 def test_all_ways_to_have_processes_tell() -> None:
     with ThreadPoolExecutor(1) as threads, ProcessPoolExecutor(1) as processes:
-        here = [threads, lambda: ThreadPoolExecutor(1), partial(ThreadPoolExecutor, 1)]
+        here = [threads, lambda: ThreadPoolExecutor(1), partial(ThreadPoolExecutor, 1), lambda: of_threads()]
         there = [processes, lambda: ProcessPoolExecutor(1), partial(ProcessPoolExecutor, 1)]
         mapped = RANGE(4).map(of_module, output_signature=SPEC)
         for executor in here:
