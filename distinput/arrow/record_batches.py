@@ -287,7 +287,8 @@ def _lists_type(kind: Any, structure: Structure) -> Any:
     for field in inner:
         child, lists = children[field.name], _list_like(kind, field.type)
         told = is_nullable(child) and (not _is_both(field.type) or {"value", "valid"} == {*child.children[1].keys})
-        whole = child.is_leaf or told  # a struct keeps what no mark is about, and may itself have fields of these names
+        # A struct keeps what no mark is about, and may itself have fields of these names.
+        whole = child.is_leaf or told or _rows_in(child, lists) is not None
         fields.append((field.name, lists if whole else _lists_type(lists, child)))
     return pa.struct(fields)
 
@@ -310,14 +311,21 @@ def _value_type(dtype: np.dtype[Any], name: str, text: bool) -> Any:
 
 
 def _array_of(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:
+    if (made := _rows_in(structure, kind)) is None:
+        return _kept_array(structure, leaves, kind, name, size)
+    columns, form = made
+    return _rows_array(_kept_array(structure, leaves, columns, name, size), form, name)
+
+
+def _rows_in(structure: Structure, kind: Any) -> tuple[Any, Any] | None:
+    """The type without the lists of structs that `as_rows` makes, and the form of these; None: it makes none of this type."""
     if structure.is_rows:
         rows: Any = structure.mapping
         form = _form_in(kind, rows.rank, rows.form)
         with suppress(_NoRowsError):
             columns = _columns_type(kind, form)
-            if _rows_type(columns, form) == kind:
-                return _rows_array(_kept_array(structure, leaves, columns, name, size), form, name)
-    return _kept_array(structure, leaves, kind, name, size)
+            return (columns, form) if _rows_type(columns, form) == kind else None
+    return None
 
 
 def _kept_array(structure: Structure, leaves: Any, kind: Any, name: str, size: int) -> Any:

@@ -735,8 +735,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     ) -> "Dataset[bytes]":
         """The names of all files that match, sorted, then shuffled unless `shuffle=False`.
 
-        A file is listed once for each pattern that it matches. So is a folder; where nothing else matches, this is an
-        `InputWarning`.
+        A file is listed once for each pattern that it matches. So is a folder.
 
         Args:
           file_pattern: a glob pattern or a list of them; any URL of fsspec or obstore. One that ends with `/` stands for all
@@ -761,11 +760,6 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
         names = folders.list_files(patterns)
         found = from_tensor_slices(np.array([os.fsencode(path) for path in names], dtype=object))
-        if all(map(folders.is_directory, names)):
-            found.origin.warn(
-                f"list_files: {', '.join(patterns)} matches folders alone, such as {names[0]}, which no reader opens; match "
-                "the files in them, as in folder/*/*.csv, or end the name with / for all files below"
-            )
         node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
 

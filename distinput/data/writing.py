@@ -258,13 +258,14 @@ def write(dataset: DatasetLike, request: Request) -> WrittenFiles:
 
 
 def _tell_folder(request: Request) -> None:
-    """Warn of a new folder that is called as a file is: who writes to `a.csv` expects a file, as pandas makes one."""
+    """Warn of a new folder that is called as a file is: who calls `write("a.csv", ...)` expects a file, as pandas makes one."""
     path, ending = request.directory, request.writer.ending
-    if path.endswith((request.writer.suffix, ending)) and not names_in(path):
+    # `save` and `convert --output` say that it is a folder.
+    if request.who == "write" and path.endswith((request.writer.suffix, ending)) and not names_in(path):
         name = f"{request.prefix}-00000-of-00001{ending}"
         caller().warn(
-            f"{request.who}: {path} is a folder, which will hold the files and a manifest; name it without "
-            f"the ending of a file. One file is {request.who}(..., shards=1), as {name} in the folder"
+            f"write: {path} is a folder, which will hold the files and a manifest; name it without the ending of a file. "
+            f"One file is write(..., shards=1), as {name} in the folder"
         )
 
 

@@ -217,7 +217,7 @@ def named_files(names: Sequence[str], chosen: Callable[[list[str]], list[str]] =
       NoMatchError: no file matches a pattern, or a directory has no files.
       DataLossError: the manifest of a directory is damaged.
     """
-    if len(names) == 1 and is_directory(names[0]):
+    if len(names) == 1 and _is_directory(names[0]):
         return _below(names[0], chosen)
     together = "\0".join(names)
     if not _PATTERN.search(together) and "/\0" not in together + "\0":
@@ -258,8 +258,7 @@ def _found(name: str, chosen: Callable[[list[str]], list[str]]) -> list[str]:
     return list_matching(name, folders=False)
 
 
-def is_directory(name: str) -> bool:
-    """Whether something is a local folder; nobody asks a store, which mostly has none."""
+def _is_directory(name: str) -> bool:
     local = local_path(name)
     return local is not None and os.path.isdir(local)
 

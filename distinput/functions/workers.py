@@ -963,9 +963,16 @@ def has_processes(executor: Any) -> bool:
     """Whether an executor, or the one that a function makes, may call in other processes."""
     if hasattr(executor, "submit"):
         return not _is_here(executor)
-    code = getattr(executor, "__code__", None)
-    names = (getattr(getattr(executor, "func", None), "__name__", ""), *(() if code is None else code.co_names))
+    names = (getattr(getattr(executor, "func", None), "__name__", ""), *_names_in(executor))
     return not any("ThreadPool" in name for name in names)
+
+
+def _names_in(function: Any, depth: int = 3) -> Iterator[str]:
+    """What a function names, and what functions of its module name that it calls."""
+    code = getattr(function, "__code__", None)
+    for name in () if code is None or not depth else code.co_names:
+        yield name
+        yield from _names_in(function.__globals__.get(name), depth - 1)
 
 
 @lru_cache(maxsize=8)

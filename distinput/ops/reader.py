@@ -524,7 +524,7 @@ class Reader(FileReader):
         return put_in_order(parts, places) if parts else self._fetch(names[0], rows)
 
     def _fetch(self, path: str, rows: Ints) -> Block:
-        with stamped(path, self._recent.of(path)):
+        with self._recent.of(path):
             self._check(path)
             return self.format.fetch(path, rows).built_as(self.spec.structure)
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 from collections import UserList, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -409,6 +409,8 @@ class ArgumentReader:
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no address is used twice
         self._uses: CodeNames | None = None  # what the function that is read does with names
+        self._holders: list[Mapping[str, Any]] = []  # what it names, which have data and functions
+        self._members_at: list[tuple[int, str]] = []  # where the data of these stands, and its name
 
     def argument(self, value: Any) -> str:
         """An argument as text, except for what functions do, which goes to `code` and `held`."""
@@ -467,9 +469,17 @@ class ArgumentReader:
         else:
             self.code.append(code_text(function.__code__))
         names = CodeNames.of(function.__code__)
-        outer, self._uses = self._uses, names
+        outer = self._uses, self._holders, self._members_at
+        self._uses, self._holders, self._members_at = names, [], []
         self._variables(function, names)
-        self._uses = outer
+        if self._members_at:
+            altered = _altered(
+                [(names.read, function.__globals__), *[(names.attributes, held) for held in self._holders]]
+            )
+            for place, member in reversed(self._members_at):
+                if member in altered:
+                    del self.data[place]
+        self._uses, self._holders, self._members_at = outer
 
     def _variables(self, function: types.FunctionType, names: "CodeNames") -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
@@ -527,15 +537,20 @@ class ArgumentReader:
                 self.data.append(f"{name}: {self._word(method)}")
 
     def _members(self, name: str, value: Any) -> None:
-        """The data of a class, module or function of the user's that the function names, and of those in it."""
+        """The data of a class, module or function of the user's that the function names, and of those in it.
+
+        What functions change that it names as well, such as tables that they fill when asked, is left out later.
+        """
         if is_library(value) or self._uses is None or name.partition(".")[0] in self._uses.changed:
             return
+        self._holders.append(vars(value))
         for member in sorted(self._uses.attributes):
             held = vars(value).get(member)  # asked for it in another way, a module may import something
             if isinstance(held, types.ModuleType | types.FunctionType | type):  # such count by their names
                 if name.count(".") < _DEEPEST_MEMBER:
                     self._members(f"{name}.{member}", held)
             elif held is not None and not callable(held) and not isinstance(held, property | classmethod):
+                self._members_at.append((len(self.data), member))
                 self.data.append(f"{name}.{member}={value_word(held, self._word)}")
 
     def _attributes(self, value: Any) -> None:
@@ -604,6 +619,22 @@ class CodeNames:
                 if step.opname in kinds:
                     found[kinds[step.opname]].add(str(step.argval))
         return CodeNames(**{name: frozenset(names) for name, names in found.items()}, code=code)
+
+
+def _altered(named: list[tuple[Collection[str], Mapping[str, Any]]]) -> set[str]:
+    """Attributes that functions change which have one of some names somewhere, or those that they name."""
+    altered: set[str] = set()
+    seen: dict[int, types.FunctionType] = {}
+    while named and len(seen) < _MOST_FUNCTIONS:
+        names, held = named.pop(0)
+        for value in [held.get(name) for name in sorted(names)]:
+            function = getattr(value, "__func__", value)
+            if isinstance(function, types.FunctionType) and id(function) not in seen and not is_library(function):
+                seen[id(function)] = function
+                uses = CodeNames.of(function.__code__)
+                altered |= uses.assigned | uses.altered
+                named += [(uses.read, function.__globals__), (uses.attributes, held)]
+    return altered
 
 
 def _instructions(code: types.CodeType) -> Iterable[Any]:

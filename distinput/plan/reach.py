@@ -55,6 +55,8 @@ _RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 """What each process that is sent one, or makes one of the same seed, draws the same numbers from."""
 
+_MAKERS = frozenset({"__init__", "__new__", "__post_init__"})
+
 _Name = tuple[str, str]
 """A module or function, and a variable in it."""
 
@@ -69,7 +71,8 @@ class ReachedCode:
     _data: set[tuple[_Name, str]] = field(default_factory=set)
     _changed: set[_Name] = field(default_factory=set)
     _pickles: set[str] = field(default_factory=set)
-    _generators: list[Any] = field(default_factory=list)
+    _generators: list[tuple[str | None, Any]] = field(default_factory=list)  # with the name of the attribute
+    _named: set[str] = field(default_factory=set)  # attributes that functions name, apart from those that make objects
     _left: deque[tuple[Any, frozenset[str]]] = field(default_factory=deque)
     _seen: dict[tuple[int, frozenset[str]], Any] = field(default_factory=dict)  # kept, so that no address is used twice
 
@@ -111,8 +114,8 @@ class ReachedCode:
 
     @property
     def generators(self) -> list[Any]:
-        """The random generators of NumPy and Python that they read."""
-        return self._generators
+        """The random generators of NumPy and Python that they read; not those with which objects were made alone."""
+        return [each for name, each in self._generators if name is None or name in self._named]
 
     def _follow(self, values: Iterable[Any], names: frozenset[str] = frozenset()) -> None:
         self._left.extend([(value, names) for value in values if not isinstance(value, _NOTHING_INSIDE)])
@@ -149,7 +152,7 @@ class ReachedCode:
 
     def _class(self, kind: type) -> None:
         self._follow([*map(_unwrapped, vars(kind).values()), *kind.__bases__])
-        place = f"{kind.__module__}.{kind.__qualname__}"
+        place = _place(kind)
         for name, held in class_data(kind):
             self._holds(place, name, held, _NO_NAMES)
         of_class = [member.__func__ for member in vars(kind).values() if isinstance(member, classmethod)]
@@ -163,16 +166,19 @@ class ReachedCode:
             self._follow([argument for step in node.steps for argument in step.arguments().values()])
             return
         if isinstance(value, _GENERATORS) and not isinstance(value, random.SystemRandom):
-            self._generators.append(value)
+            self._generators.append((None, value))
         inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)
         if isinstance(inner, types.FunctionType | types.MethodType):
             self._follow([inner])
         kind, held = type(value), getattr(value, "__dict__", None)
         if not is_library(kind):
             self._follow([kind])
-            place = f"{kind.__module__}.{kind.__qualname__}"
+            place = _place(kind)
             for name, attribute in list((held or {}).items())[:_MOST_ITEMS]:
-                self._holds(place, name, attribute, _NO_NAMES)
+                if not self._code_alone or not isinstance(attribute, _GENERATORS):
+                    self._holds(place, name, attribute, _NO_NAMES)
+                elif not isinstance(attribute, random.SystemRandom) and _is_sent_whole(kind):
+                    self._generators.append((name, attribute))
         elif not self._code_alone and (callable(value) or not held) and (pickled := _pickled(value)) is not None:
             self._pickles.add(f"{kind.__qualname__} {pickled}")
 
@@ -184,10 +190,13 @@ class ReachedCode:
             self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(own)
         uses = CodeNames.of(code)
         names = uses.attributes | frozenset(_texts(code))
+        self._named |= names if function.__name__ not in _MAKERS else _NO_NAMES
         place, module = _place(function), str(function.__module__)
+        around: dict[str, Any] = {}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # not set yet
-                self._reads(place, name, cell.cell_contents, names)
+                around[name] = cell.cell_contents
+                self._reads(place, name, around[name], names)
         defaults = {str(number): default for number, default in enumerate(function.__defaults__ or ())}
         for name, default in (defaults | (function.__kwdefaults__ or {})).items():
             self._reads(place, name, default, names)
@@ -195,8 +204,8 @@ class ReachedCode:
             if name in function.__globals__ and not name.startswith("__"):
                 self._reads(module, name, function.__globals__[name], names)
         self._changed |= {(owner, name) for owner in (place, module) for name in uses.changed | uses.stored}
-        for changed in [function.__globals__.get(name) for name in uses.changed]:
-            if isinstance(changed, types.FunctionType):
+        for changed in [around.get(name, function.__globals__.get(name)) for name in uses.changed]:
+            if isinstance(changed, types.FunctionType | types.ModuleType | type):
                 self._changed |= {(_place(changed), name) for name in uses.altered}
         if uses.attributes & {"environ", "getenv"}:
             self._data |= {((place, f"${name}"), os.environ[name]) for name in names & os.environ.keys()}
@@ -266,8 +275,13 @@ def warn_of_copied_generators(step: Node, arguments: Sequence[Any], cure: str) -
 _NO_NAMES: frozenset[str] = frozenset()
 
 
-def _place(function: types.FunctionType) -> str:
-    return f"{function.__module__}.{function.__qualname__}"
+def _place(value: types.FunctionType | types.ModuleType | type) -> str:
+    return value.__name__ if isinstance(value, types.ModuleType) else f"{value.__module__}.{value.__qualname__}"
+
+
+def _is_sent_whole(kind: type) -> bool:
+    """Whether an object goes to another process with all its attributes, as far as its class does not say otherwise."""
+    return all(getattr(kind, name) is getattr(object, name) for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
 
 
 def _for_members(value: Any, names: frozenset[str]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from math import inf
 from time import monotonic
@@ -87,12 +87,22 @@ class RecentStamps:
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, str]] = {}
 
-    def of(self, path: str) -> str | None:
-        """The stamp of a file, of this moment or of one that was shortly before; None: its reader asks for it.
+    @contextmanager
+    def of(self, path: str) -> Iterator[None]:
+        """Rows of a file are fetched within: its stamp is of this moment, or of one that was shortly before.
 
         Raises:
           NotFoundError: it is not there.
         """
+        with stamped(path, self._stamp(path)):
+            try:
+                yield
+            except DataLossError:  # it may have been replaced; who tries again reads the one that is there
+                self._known.pop(path, None)
+                raise
+
+    def _stamp(self, path: str) -> str | None:
+        """None: its reader asks for it."""
         if local_path(path) is not None or not is_web(file_system(path)[0]):
             return None
         at, stamp = self._known.get(path, (0.0, ""))

@@ -89,7 +89,7 @@ def _others(path: str) -> str | None:
     """What is beside a checkpoint that does not exist, or in the folder of its name, and the cure; None: no checkpoints."""
     beside, name = split_path(path)
     for folder, begin in ((beside, f"{name}-"), (path, ""), (beside, "")):
-        with suppress(OSError):
+        with suppress(Exception):  # a store that lists nothing says so in many ways, and the error is another one
             found = [each.removesuffix(SUFFIX) for each in names_in(folder) if each.endswith(SUFFIX)]
             found = sorted([each for each in found if each.startswith(begin)], key=lambda each: (len(each), each))
             if found:

@@ -52,6 +52,7 @@ def test_a_table_of_rows_is_the_table_that_was_read(kind: Any, data: Any) -> Non
     made.validate(full=True)
     assert made.schema.equals(table.schema)
     assert made.to_pylist() == table.to_pylist()
+    rows_face.ragged_batch(2).to_arrow().validate(full=True)
     shuffled = rows_face.shuffle(3, seed=1).to_arrow()
     assert shuffled.sort_by("id").to_pylist() == table.to_pylist()
     assert str(Dataset.from_arrow(made).to_list()) == str(read.to_list())
@@ -99,6 +100,14 @@ def test_batches_have_lists_of_rows(chats: str) -> None:
     rows = di.data.JsonLinesDataset(chats, text="str", nested="rows").select(["m"])
     (batch,) = rows.ragged_batch(3).to_arrow().to_pylist()
     assert batch["m"] == [row["m"] for row in CHATS]
+
+
+def test_batches_have_lists_of_rows_in_structs_that_may_be_null() -> None:
+    rows = [{"m": [{"a": 1, "b": "x"}]}, None, {"m": []}]
+    read = Dataset.from_arrow(pa.table({"s": rows})).as_rows().as_text()
+    made = read.ragged_batch(2).to_arrow()
+    made.validate(full=True)
+    assert made.to_pylist() == [{"s": rows[:2]}, {"s": rows[2:]}]
 
 
 def test_expressions_see_columns(chats: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import InputWarning, InvalidArgumentError
+from distinput.inspect.conversion import convert
 
 Dataset = di.data.Dataset
 
@@ -96,3 +97,5 @@ def test_a_new_folder_that_is_called_as_a_file_is_told(
         rows.write(tmp_path / name, format, overwrite=True, **options)
         rows.write(tmp_path / "a", format, **options)
         rows.write(tmp_path / "a.of_mine", format, **options)
+        rows.save(tmp_path / "saved.arrow")
+        convert([str(tmp_path / "saved.arrow")], str(tmp_path / "converted.csv"), "csv")

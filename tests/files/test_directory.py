@@ -4,7 +4,6 @@
 import errno
 import json
 import os
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import fsspec
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, InputWarning, NoMatchError
+from distinput.errors import DataLossError, NoMatchError
 from distinput.files.folder import MANIFEST, list_files, named_files
 
 FILES = ["b.txt", "a.txt", "sub/c.txt", ".hidden", "_SUCCESS", "_tmp/d.txt", "sub/.e.txt"]
@@ -173,16 +172,16 @@ def test_a_pattern_of_a_store_still_matches_others() -> None:
         assert len(di.data.TextLineDataset(f"{root}/{pattern}").to_list()) == count
 
 
-@pytest.mark.parametrize("pattern", ["lake/*", "lake", "la*"])
-def test_a_pattern_of_folders_alone_is_told(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("lake/x=1", "lake/x=2"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name / "a.txt").write_text("hello")
-    with pytest.warns(InputWarning, match=rf"list_files: {re.escape(pattern)} matches folders alone, such as lake"):
-        di.data.Dataset.list_files(pattern)
+def test_a_pattern_of_folders_lists_what_readers_open_one_by_one(tmp_path: Path) -> None:
+    for name in ("x=1", "x=2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = di.data.Dataset.list_files(["lake/x=1", "lake/*/a.txt"], shuffle=False)
-        assert len(found.to_list()) == 3
-        assert len(di.data.Dataset.list_files("lake/").to_list()) == 2
+        found = di.data.Dataset.list_files(f"{tmp_path}/*", shuffle=False)
+        assert found.interleave(di.data.TextLineDataset).to_list() == [b"x=1", b"x=2"]
+        inner = found.flat_map(lambda folder: di.data.Dataset.list_files(folder + b"/*.txt"))
+        assert len(inner.to_list()) == 2
+    with pytest.raises(IsADirectoryError) as failed:
+        di.data.TextLineDataset(found).to_list()
+    assert "x=1/' stands for the files below a directory" in str(failed.value.__notes__)

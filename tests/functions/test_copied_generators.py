@@ -90,6 +90,33 @@ def with_its_own(x: Any, rng: Any) -> Any:
     return x + rng.integers(9)
 
 
+class Shuffled:
+    """Draws when it is made alone."""
+
+    def __init__(self) -> None:
+        self.generator = np.random.default_rng(0)
+        self.order = self.generator.permutation(4)
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> Any:
+        return self.order[index]
+
+    def __call__(self, x: Any) -> Any:
+        return self.order[x]
+
+
+class Reseeded(Adds):
+    """Sends no generator to another process, which makes its own."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.generator = np.random.default_rng()
+
+
 def told(make: Callable[[], Any]) -> list[str]:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -107,9 +134,13 @@ def test_a_generator_that_processes_copy_is_told(name: str) -> None:
     assert told(lambda: RANGE(4).map(function, output_signature=SPEC, num_parallel_calls=2)) == []
 
 
+def of_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1)
+
+
 def test_all_ways_to_have_processes_tell() -> None:
     with ThreadPoolExecutor(1) as threads, ProcessPoolExecutor(1) as processes:
-        here = [threads, lambda: ThreadPoolExecutor(1), partial(ThreadPoolExecutor, 1)]
+        here = [threads, lambda: ThreadPoolExecutor(1), partial(ThreadPoolExecutor, 1), lambda: of_threads()]
         there = [processes, lambda: ProcessPoolExecutor(1), partial(ProcessPoolExecutor, 1)]
         mapped = RANGE(4).map(of_module, output_signature=SPEC)
         for executor in here:
@@ -130,6 +161,15 @@ def test_all_ways_to_have_processes_tell() -> None:
 @pytest.mark.parametrize("function", [of_the_system, of_the_process])
 def test_what_each_process_seeds_itself_is_not_told(function: Callable[[Any], Any]) -> None:
     assert told(lambda: RANGE(4).map(function, output_signature=SPEC, processes=True)) == []
+
+
+@pytest.mark.parametrize("function", [Shuffled(), Shuffled().__getitem__, Reseeded(np.random.default_rng(0))])
+def test_what_no_process_draws_from_a_copy_is_not_told(function: Callable[[Any], Any]) -> None:
+    assert told(lambda: RANGE(4).map(function, output_signature=SPEC, processes=True)) == []
+
+
+def test_a_source_that_was_shuffled_when_it_was_made_is_not_told() -> None:
+    assert told(lambda: di.data.Dataset.from_source(Shuffled(), processes=True)) == []
 
 
 def test_the_generator_of_an_element_is_not_told() -> None:

@@ -255,6 +255,45 @@ def test_the_attribute_of_what_is_of_another_module_counts(name: str, monkeypatc
     assert all(a != b for a, b in zip(there, words(), strict=True))
 
 
+FILLING: Any = types.ModuleType("filling_of_the_user")
+exec(
+    """
+class Words:
+    table = {}
+    @classmethod
+    def of(cls):
+        cls.table.update({1: 2})
+        return cls
+def fill():
+    Words.table.update({1: 2})
+def encode(x):
+    fill()
+    return x + len(Words.table)
+""",
+    vars(FILLING),
+)
+WORDS, FILL = FILLING.Words, FILLING.fill
+FILLERS: dict[str, Callable[[Any], Any]] = {
+    "class": lambda x: x + len(WORDS.of().table),
+    "class in a module": lambda x: x + len(FILLING.Words.of().table),
+    "function": lambda x: (FILL(), x + len(WORDS.table))[1],
+    "function in a module": lambda x: (FILLING.fill(), x + len(FILLING.Words.table))[1],
+    "function of a function": FILLING.encode,
+}
+
+
+@pytest.mark.parametrize("name", FILLERS)
+def test_a_table_that_is_filled_when_it_is_asked_for_is_left_out(name: str) -> None:
+    def made() -> Any:
+        return Dataset.range(3).map(FILLERS[name], output_signature=di.TensorSpec([], "int64"))
+
+    WORDS.table.clear()
+    before = fingerprint(made().node)
+    assert made().to_list() == [1, 2, 3]
+    assert WORDS.table
+    assert fingerprint(made().node) == before
+
+
 def counting_in_an_attribute(x: Any) -> Any:
     counting_in_an_attribute.calls += 1  # type: ignore[attr-defined]
     return x

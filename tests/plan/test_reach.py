@@ -294,6 +294,47 @@ def test_what_a_class_counts_for_itself_does_not_count() -> None:
     assert words[0] == words[1]
 
 
+def _counted(function: Callable[[int], int]) -> Any:
+    @functools.wraps(function)
+    def counting(x: int) -> int:
+        counting.calls += 1  # type: ignore[attr-defined]
+        return function(x)
+
+    counting.calls = 0  # type: ignore[attr-defined]
+    return counting
+
+
+def _counts_in_a_class() -> Callable[[int], int]:
+    class Counter:
+        calls = 0
+
+    def count(x: int) -> int:
+        Counter.calls += 1
+        return x
+
+    return count
+
+
+def _counts_in_a_module() -> Callable[[int], int]:
+    module: Any = types.ModuleType("counted")
+    module.calls = 0
+
+    def count(x: int) -> int:
+        module.calls += 1
+        return x
+
+    return count
+
+
+@pytest.mark.parametrize("make", [lambda: _counted(lambda x: x), _counts_in_a_class, _counts_in_a_module])
+def test_what_a_function_counts_in_what_it_holds_does_not_count(make: Callable[[], Any]) -> None:
+    function, words = make(), []
+    for _ in range(2):
+        words.append(ReachedCode.of([function]).code_word)
+        function(1)
+    assert words[0] == words[1]
+
+
 def test_a_long_table_of_functions_is_followed() -> None:
     words = []
     for last in (lambda x: x + 1, lambda x: x + 2):

@@ -71,3 +71,13 @@ def test_a_file_that_is_replaced_meanwhile_is_an_error(
     with pytest.raises(DataLossError, match="changed"):
         dataset[700]
     assert asked
+
+
+def test_who_tries_again_reads_the_file_that_took_its_place(url: str, clock: list[float], tmp_path: Path) -> None:
+    dataset = di.data.ParquetDataset(files(url)[0])
+    assert int(dataset[1]["x"]) == 1
+    di.data.Dataset.from_tensor_slices({"x": np.arange(5000, 7000)}).write(tmp_path / "other", "parquet", shards=1)
+    (tmp_path / "other/part-00000-of-00001.parquet").replace(tmp_path / "numbers/part-00000-of-00002.parquet")
+    with pytest.raises(DataLossError, match="changed"):
+        dataset[700]
+    assert int(dataset[700]["x"]) == 5700

@@ -4,6 +4,7 @@
 import re
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -136,3 +137,12 @@ def test_a_checkpoint_that_is_not_there_names_those_that_are(asked: str, said: s
         checkpoint.restore(path)
     with pytest.raises(NotFoundError, match=r"nowhere/ck\.npz"):
         checkpoint.restore(f"{folder}/nowhere/ck")
+
+
+def test_a_store_that_lists_nothing_says_that_the_checkpoint_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError("ls")
+
+    monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "ls", listed)
+    with pytest.raises(NotFoundError, match=r"memory://nowhere/ck\.npz"):
+        CheckpointFile("memory://nowhere/ck")
