@@ -349,7 +349,8 @@ class Generator(Node):
     thread of systems with POSIX signals, and on Linux on a thread of a step above, such as `prefetch`.
 
     Elements of an iterator that the program holds, as in `lambda: iterator`, are asked for one at a time too: a pass that is
-    left loses none, and the next one goes on behind it.
+    left loses none, and the next one goes on behind it. What a step above has read ahead, as `prefetch(2)` or `shuffle` does,
+    is lost then.
 
     Source: `tf.data.Dataset.from_generator`.
     """

@@ -316,10 +316,10 @@ class Shuffle(Seeded, SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.input.random_access and "input" not in state:
-            # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not.
-            if not (run.tolerant and self.input.may_fail) or (state["row"] and not run.dropping):
+            # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not:
+            # other elements may take the positions of those that follow, so the elements themselves must wait.
+            if not (run.dropping and self.input.may_fail):
                 return self._by_number(state, run)
-            # After an error other elements may take the positions of those that follow, so the elements themselves must wait.
             begin = {**state, "row": 0, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
             return _behind(state["row"], self._by_slots(begin, self.key_of_pass(state), run.by_block()))
         return self._by_slots(state, self.key_of_pass(state), run.by_block())
@@ -415,7 +415,7 @@ class _Buffer:
         self.next_row: int = state["from"]
         self.failures = 0  # since the position where the stream began
         self.known: int = state.get("failures", 0)  # how many of them were passed on before the state was saved
-        self.failure: Failure | None = None  # failures that come before any more rows
+        self.waiting: deque[Failure] = deque()  # failures that come before any more rows
         self.marks: deque[tuple[int, Mark, int]] = deque([(self.next_row, self.queue.mark(), 0)])
         self.likely = 1
         """How many rows may be moved together, judging by the last ones."""
@@ -436,7 +436,7 @@ class _Buffer:
                 failure = self.queue.passed()
                 self.failures += 1
                 if self.failures > self.known:
-                    self.failure = failure
+                    self.waiting.append(failure)
                     break
                 continue
             if self.marks[-1][0] < self.next_row + have:
@@ -448,10 +448,9 @@ class _Buffer:
         return concat_blocks(parts) if parts else None
 
     def _failed(self) -> Iterator[Block]:
-        """The failure that comes next, if there is one."""
-        failure, self.failure = self.failure, None
-        if failure is not None:
-            yield failure
+        """The failures that come next."""
+        while self.waiting:
+            yield self.waiting.popleft()
 
     def _filled(self) -> Iterator[Block]:
         """Restore the buffer as it was at `row`; yields failures that were not met before."""
@@ -461,7 +460,7 @@ class _Buffer:
                 if more is not None:
                     self.slots.add(more)
                     self.numbers = np.arange(self.slots.count)
-                elif self.failure is None:
+                elif not self.waiting:
                     break
                 yield from self._failed()
             return
@@ -469,22 +468,20 @@ class _Buffer:
         count = slots_at(self.key, self.row, self.total, slots)
         positions = np.sort(slots[:count])
         parts: list[Block] = []
-        failures: list[Block] = []  # there are none, unless a function fails now that did not fail before
         end = self.row + self.size if self.total < 0 else self.total
         while self.next_row < end:
             first = self.next_row
             block = self._pull(min(_CHUNK, end - first))
-            if block is None and self.failure is None:
-                break
-            failures.extend(self._failed())
             if block is None:
+                if self.queue.ended:
+                    break
                 continue
             a, b = np.searchsorted(positions, [first, first + block.size])
             if b > a:
                 parts.append(block.take(positions[a:b] - first))
         self.numbers = slots[:count]
         if sum(part.size for part in parts) < count:
-            if not failures:
+            if not self.waiting:
                 raise StateError(
                     "shuffle: the state is after the end of the data: rows that its buffer holds are not there"
                 )
@@ -496,7 +493,7 @@ class _Buffer:
             chunk = rows_within(rows.size, rows.nbytes, _CHUNK)
             for begin in range(0, count, chunk):
                 self.slots.add(rows.take(np.searchsorted(positions, self.numbers[begin : begin + chunk])))
-        yield from failures
+        yield from self._failed()
 
     def shuffled(self) -> Iterator[Block]:
         """Blocks of rows in the new order, until the input has ended and all slots are empty."""
@@ -504,7 +501,7 @@ class _Buffer:
         while len(self.numbers) == self.size and self.total < 0:
             incoming = self._pull(self.most)
             if incoming is None:
-                if self.failure is None:
+                if not self.waiting:
                     break
                 yield from self._failed()
                 continue
@@ -535,12 +532,13 @@ class _Buffer:
             self.oldest = self.next_row
         elif self.row - self.looked >= max(1, held // _LOOKS):
             self.oldest, self.looked = int(self.numbers.min()), self.row
-        while len(self.marks) > 1 and self.marks[1][0] <= self.oldest:
+        # Failures that were met, and wait, follow this position.
+        passed = max(self.known, self.failures - len(self.waiting))
+        while len(self.marks) > 1 and self.marks[1][0] <= self.oldest and self.marks[1][2] <= passed:
             self.marks.popleft()
         first, mark, failures = self.marks[0]
         made = {"row": self.row, "total": self.total, "from": first, **mark}
-        # A failure that was met with the last rows follows them.
-        failed = max(self.known, self.failures - (self.failure is not None)) - failures
+        failed = passed - failures
         return {**made, "failures": failed} if failed else made
 
 

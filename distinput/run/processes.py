@@ -20,12 +20,13 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Lock, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from distinput.columns.block import trace_text
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.run.segments import Closed, SegmentConnection, dumps
-from distinput.run.threads import Ending, check_process
+from distinput.run.threads import Ending, Task, check_process
 
 if TYPE_CHECKING:
     import subprocess
@@ -125,12 +126,13 @@ class Processes:
         self._unanswered: list[deque[Any]] = [deque() for _ in range(count)]
         self._ended = [0] * count  # how many workers the first of these has ended
         self._workers: list[tuple[subprocess.Popen[bytes], SegmentConnection]] = []
-        self.broken = False
+        self._changing = Lock()  # of the workers, of which there are no more once it is closed
+        self.broken = self._closed = False
         _RUNNING.add(self)
         self._function, self._message = function, [sys.path, *_payload(call, function)]
         try:
-            for _ in range(count):
-                self._workers.append(_started())
+            for worker in range(count):
+                self._start(worker)
             for worker in range(count):
                 self._begin(worker)
             for worker in range(count):
@@ -204,13 +206,18 @@ class Processes:
 
     def close(self) -> None:
         """End the workers; what they are doing is lost. A fork leaves them to the process that has begun them."""
-        import subprocess
-
         _RUNNING.discard(self)
         self.broken = True
         if self._process != os.getpid():
             return
-        workers, self._workers = self._workers, []
+        _in_one_piece(self._end_all)
+
+    def _end_all(self) -> None:
+        import subprocess
+
+        with self._changing:
+            self._closed = True
+            workers, self._workers = self._workers, []
         for (process, channel), busy in zip(workers, self._unanswered, strict=False):
             channel.close()
             if busy:
@@ -221,6 +228,16 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def _start(self, worker: int) -> None:
+        """Start a worker, the next one or in the place of another."""
+
+        def start() -> None:
+            with self._changing:
+                if not self._closed:
+                    self._workers[worker : worker + 1] = [_started()]
+
+        _in_one_piece(start)
 
     def _begin(self, worker: int) -> None:
         with suppress(Closed):  # noticed by `_begun`
@@ -275,7 +292,7 @@ class Processes:
                     "may have crashed, or the system may have run out of memory"
                 )
             self._workers[worker][1].close()
-            self._workers[worker] = _started()
+            self._start(worker)
             try:
                 self._begin(worker)
                 self._begun(worker)
@@ -362,11 +379,24 @@ class _Idle(Ending):
                 workers.close()
 
 
-def _in_background(close: Callable[[], None]) -> None:
+def _in_background(call: Callable[[], None]) -> None:
     try:
-        start_new_thread(close, ())
+        start_new_thread(call, ())
     except RuntimeError:  # the program is ending
-        close()
+        call()
+
+
+def _in_one_piece(call: Callable[[], None]) -> None:
+    """Make a call that no interrupt parts, so that nobody loses a process: it ends even where the wait for it does not.
+
+    Interrupts come on the main thread, so the call is made on another one.
+    """
+    task = Task(call)
+    if current_thread() is main_thread() and not sys.is_finalizing():
+        _in_background(task.run)
+    else:
+        task.run()
+    task.result()
 
 
 def _started() -> "tuple[subprocess.Popen[bytes], SegmentConnection]":

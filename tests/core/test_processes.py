@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import importlib.util
+import itertools
 import os
 import signal
 import subprocess
@@ -56,6 +57,14 @@ def is_gone(pid: int, seconds: float = 60.0) -> bool:
     return False
 
 
+def is_waited_for(pid: int, seconds: float = 60.0) -> bool:
+    """Whether a process has ended and nothing is left of it, or soon will not be."""
+    deadline = time.monotonic() + seconds
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not Path(f"/proc/{pid}").exists()
+
+
 @pytest.fixture
 def workers() -> Iterator[Processes]:
     made = Processes(answer, 2, "test")
@@ -82,6 +91,28 @@ def test_a_worker_that_is_killed_while_it_starts_is_replaced(kills: int, monkeyp
         assert len(started) == 2 + kills
     finally:
         made.close()
+
+
+@pytest.mark.parametrize("interrupted", [("_execute_child", 1), ("_execute_child", 2), ("wait", 1), ("wait", 2)])
+def test_an_interrupt_while_workers_start_or_end_leaves_none(
+    interrupted: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, number = interrupted
+    call, calls, begun = getattr(subprocess.Popen, name), itertools.count(1), list[int]()
+
+    def interrupting(self: "subprocess.Popen[bytes]", *args: Any, **kwargs: Any) -> Any:
+        answer = call(self, *args, **kwargs) if name == "_execute_child" else None
+        begun.append(self.pid)
+        if next(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return call(self, *args, **kwargs) if name == "wait" else answer
+
+    monkeypatch.setattr(subprocess.Popen, name, interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        Processes(answer, 2, "map(processes=True)").close()
+    assert begun
+    for pid in begun:
+        assert is_waited_for(pid)
 
 
 def test_workers_that_end_each_time_they_start_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

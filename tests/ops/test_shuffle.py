@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import sys
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -104,3 +105,48 @@ def test_errors_have_places_where_the_first_elements_are_skipped(skipped: int) -
     assert len(set(rest)) == len(rest)
     assert sound.issuperset(rest)
     assert len(sound) - skipped <= len(rest) <= 12 - skipped
+
+
+def some_fail(x: int) -> int:
+    if x in (3, 5, 6, 9):
+        raise ValueError(f"no {x}")
+    return x
+
+
+SOME_FAIL = RANGE(13).map(some_fail, output_signature=di.TensorSpec([], "int64"))
+
+
+def _told(iterator: Any) -> list[str]:
+    """The elements and errors that a loop gets which goes on behind errors."""
+    seen: list[str] = []
+    while True:
+        try:
+            seen.append(str(next(iterator)))
+        except StopIteration:
+            return seen
+        except ValueError as error:
+            seen.append(str(error))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_loop_that_goes_on_behind_errors_meets_every_element_once(steps: int, seed: int) -> None:
+    dataset = SOME_FAIL
+    for step in range(steps):
+        dataset = dataset.shuffle(7, seed=seed + step, reshuffle_each_iteration=False)
+    assert sorted(_told(iter(dataset))) == sorted([f"no {x}" if x in (3, 5, 6, 9) else str(x) for x in range(13)])
+
+
+@pytest.mark.parametrize("skipped", [1, 3, 6])
+def test_errors_that_wait_while_the_buffer_is_filled_again_follow_a_restart(skipped: int) -> None:
+    dataset = SOME_FAIL
+    for size in (7, 4):
+        dataset = dataset.shuffle(size, seed=size, reshuffle_each_iteration=False)
+    dataset = dataset.skip(skipped)
+    whole = _told(iter(dataset))
+    for place in range(len(whole)):
+        with iter(dataset) as iterator:
+            for _ in range(place):
+                with suppress(ValueError):
+                    next(iterator)
+            assert _told(dataset.restore(iterator.state())) == whole[place:]

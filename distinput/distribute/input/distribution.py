@@ -22,9 +22,10 @@ from distinput.distribute.input.delivery import Delivery, open_rows
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedDatasetsFromFunction
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, StepSource, Terms
 from distinput.names.lazy import later
+from distinput.ops.shard import Shard
 from distinput.plan.batch_sizes import Assignment
 from distinput.plan.families import with_seed
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision
 from distinput.sharding.own_rows import leaves_out_steps, rebatch_for, with_common_order
 from distinput.sharding.policies import auto_shard, decide
@@ -94,6 +95,22 @@ def check_batched(spec: Spec) -> None:
             raise ValueError(
                 f"experimental_distribute_dataset: {component(path)} has no batch axis to be cut for the "
                 "replicas; call .batch(global_batch_size) on the dataset first"
+            )
+
+
+def check_no_hint(node: Node, options: InputOptions) -> None:
+    """Check that no placeholder waits to be filled in, where every worker reads the same global batches.
+
+    Raises:
+      ValueError: one does.
+    """
+    for step in walk(node):
+        if isinstance(step, Shard) and step.is_hint:
+            given = "balanced_split=True" if options.balance_replicas is None else "balance_replicas"
+            raise ValueError(
+                f"experimental_distribute_dataset: InputOptions({given}) cuts global batches that are the same on all workers, "
+                "under auto_shard_policy HINT too, so nothing fills in shard(SHARD_HINT, SHARD_HINT), made at "
+                f"{step.origin}; leave out the shard, or {given.partition('=')[0]}"
             )
 
 
@@ -219,6 +236,8 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
             check_fetched(Spec.of(dataset.element_spec), options, consumer)
         if consumer.splits_batches and replicas.total > 1:
             check_batched(dataset.node.spec)
+        if consumer.splits_batches and options.balanced_split:
+            check_no_hint(dataset.node, options)
         if options.balance_replicas is not None:
             dataset = Dataset(balance_rows.BalanceRows(dataset.node, options.balance_replicas, replicas.total))
     except Exception as error:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy HINT: elements are divided where the pipeline says so, and nowhere else."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,17 @@ def test_a_hint_behind_two_elements_ends(replicas: list[int]) -> None:
         return rows_of(strategy, found)
 
     assert sorted(row for step in by_step(on_workers(replicas, steps)) for part in step for row in part) == [0, 1]
+
+
+@pytest.mark.parametrize("options", [{"balanced_split": True}, {"balance_replicas": len}])
+@pytest.mark.parametrize("replicas", [[1], [2], [1, 1]])
+def test_batches_that_all_workers_share_leave_no_place_for_it(options: dict[str, Any], replicas: list[int]) -> None:
+    dataset = with_policy(di.data.Dataset.range(24).shard(MARK, MARK).batch(4), HINT)
+
+    def body(strategy: Any, worker: int) -> None:
+        strategy.experimental_distribute_dataset(dataset, di.distribute.InputOptions(**options))
+
+    for error in on_workers(replicas, body):
+        assert isinstance(error, ValueError)
+        (name,) = options
+        assert re.search(rf"InputOptions\({name}.*auto_shard_policy HINT.*leave out the shard, or {name}$", str(error))
