@@ -293,7 +293,7 @@ def _with_columns(tensors: Any, who: str) -> tuple[Any, Structure]:
     """The same nest with a dict of columns in the place of each table, and of each array of structs; and its structure."""
     structure = structure_of(tensors, is_leaf=is_table)
     leaves = structure.flatten(tensors)
-    made, parts = [], []
+    columns, parts = [], []
     for leaf, path in zip(leaves, structure.paths, strict=True):
         kind = None
         if is_table(leaf):
@@ -301,11 +301,11 @@ def _with_columns(tensors: Any, who: str) -> tuple[Any, Structure]:
         elif is_arrow_array(leaf) and path:
             kind = arrow_array_of(leaf).type
             leaf = _of_arrow(leaf, path, who, structs=True) if arrow.has_structs(kind) else leaf
-        made.append(leaf)
+        columns.append(leaf)
         parts.append(structure_of(leaf) if kind is None else arrow.as_told(structure_of(leaf), kind))
-    if all(new is old for new, old in zip(made, leaves, strict=True)):
+    if all(new is old for new, old in zip(columns, leaves, strict=True)):
         return tensors, structure.graft(parts)
-    return structure.build(made), structure.graft(parts)
+    return structure.build(columns), structure.graft(parts)
 
 
 def _columns(table: Any, who: str) -> tuple[dict[str, Any], Any]:
