@@ -178,7 +178,9 @@ class Structure:
         """The dict with what another one of the same columns, or of some of them, tells of these."""
         told = dict(zip(other.keys, other.children, strict=True))
         children = zip(self.keys, self.children, strict=True)
-        return dataclasses.replace(self, children=tuple([told[k] if told.get(k) == own else own for k, own in children]))
+        return dataclasses.replace(
+            self, children=tuple([told[k] if told.get(k) == own else own for k, own in children])
+        )
 
     def graft(self, children: Sequence["Structure"]) -> "Structure":
         """The structure with each leaf replaced by one of `children`, in flattening order."""
