@@ -244,11 +244,12 @@ def _telling(at: Structure, kinds: Mapping[str, Any], in_lists: int = 0) -> Stru
       kinds: the types by column or field.
       in_lists: how many lists the structs are in.
     """
-    children = [_told(child, kinds[key], in_lists) for key, child in zip(at.keys, at.children, strict=True)]
+    children = [as_told(child, kinds[key], in_lists) for key, child in zip(at.keys, at.children, strict=True)]
     return at if all(map(operator.is_, children, at.children)) else replace(at, children=tuple(children))
 
 
-def _told(at: Structure, kind: Any, in_lists: int) -> Structure:
+def as_told(at: Structure, kind: Any, in_lists: int = 0) -> Structure:
+    """The structure of columns, or of one, in which stands what only its type tells, also of what is in it."""
     while True:
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type

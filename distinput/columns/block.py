@@ -246,7 +246,7 @@ class ColumnBlock(Block):
             made = None if part.is_plain_leaf else python_values.made_at_once(part, self.columns[first:end])
             columns += self.columns[first:end] if made is None else [Objects(made, STRING)]
             left.append(part if made is None else LEAF)
-        if any(part.mapping is not None for part in left):
+        if not all(part.is_plain_leaf for part in left):
             structure = structure.graft(left)
         return ColumnBlock(structure, columns, self.size)
 

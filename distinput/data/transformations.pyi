@@ -1273,6 +1273,9 @@ class Transformations(Generic[T_co]):
         Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors. "messages.role" keeps
         of the dict "messages" its component "role" alone.
 
+        Where a dict or a map may be null, the mark stays with what is kept of it, and "m.value" is the part of this name, as it is
+        without nulls. Where nothing in it has this name, that is the value of a `Nullable`, without the mark.
+
         Shapes: dicts with these keys. Order: unchanged. State: that of the input.
 
         Args:
@@ -1530,6 +1533,8 @@ class Transformations(Generic[T_co]):
         name: str | None = None,
     ) -> Dataset[Any]:
         """Windows of `size` elements as datasets; every component of the element becomes a dataset of its own.
+
+        Rows of `as_rows` are one component, and text of `as_text` is `str` in windows too.
 
         Shapes: a leaf [...] becomes a dataset of up to `size` elements [...]. State: where the first element of the next
         window stands in the input.

@@ -228,7 +228,7 @@ class Partitioned(Format):
         self._check_shared(path or self.name, nest)
         nest = {**nest, **{name: self._leaf(name, TensorSpec((), dtype)) for name, dtype in self.selected}}
         made = Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
-        return replace(made, structure=_as_told(made.structure, inner.structure))
+        return replace(made, structure=made.structure.as_told(inner.structure))
 
     def _leaf(self, name: str, value: Any, mark: Any = _MARK) -> Any:
         return Nullable(value=value, valid=mark) if name in self.marked else value
@@ -391,7 +391,7 @@ class Partitioned(Format):
         nest = {**nest, **{name: self._leaf(name, first + n, marks + n) for n, (name, _) in enumerate(self.selected)}}
         if self.columns is not None:
             nest = {name: nest[name] for name in self.columns}
-        structure = _as_told(structure_of(nest), inner)
+        structure = structure_of(nest).as_told(inner)
         return structure, structure.flatten(nest), both
 
 
@@ -401,13 +401,6 @@ for _name in str.split("""
     fragments size bytes_read seek ends_at past start units unit_bytes part
 """):
     setattr(Partitioned, _name, property(attrgetter(f"inner.{_name}")))
-
-
-def _as_told(structure: Structure, inner: Structure) -> Structure:
-    """The structure, with the columns that are those of the files as these tell of them."""
-    told = dict(zip(inner.keys, inner.children, strict=True))
-    children = zip(structure.keys, structure.children, strict=True)
-    return replace(structure, children=tuple([told[key] if told.get(key) == own else own for key, own in children]))
 
 
 def _value(path: str, name: str, text: str, dtype: np.dtype[Any], fill: Mapping[str, Any]) -> Any:

@@ -26,6 +26,9 @@ class Select(Restructured):
     Parquet and Arrow files are read without the other columns, whose nulls and damage are then no errors. "messages.role" keeps
     of the dict "messages" its component "role" alone.
 
+    Where a dict or a map may be null, the mark stays with what is kept of it, and "m.value" is the part of this name, as it is
+    without nulls. Where nothing in it has this name, that is the value of a `Nullable`, without the mark.
+
     Shapes: dicts with these keys. Order: unchanged. State: that of the input.
 
     Args:
@@ -92,7 +95,7 @@ class Select(Restructured):
                 return at, list(range(first, first + at.num_leaves))
             keys = at.keys if at.kind == "dict" else ()
             key = _key(at, rest)
-            if is_nullable(at) and rest != key and (key is None or not _reaches(at, key, rest)):
+            if is_nullable(at) and (_names_part(at, "value", rest) or not _reaches(at, rest)):
                 parts.setdefault("value", []).append((rest, name))
                 parts.setdefault("valid", []).append((None, name))
             elif key is None:
@@ -126,13 +129,16 @@ def _key(at: Structure, rest: str) -> Any:
     return rest if rest in keys else next((key for key in keys if f"{rest}".startswith(f"{key}.")), None)
 
 
-def _reaches(at: Structure, key: Any, rest: str) -> bool:
-    """Whether a name that begins with a component of a dict names a part of this component.
+def _reaches(at: Structure, rest: str) -> bool:
+    """Whether a name is that of a component of a dict, or of a part of one."""
+    key = _key(at, rest)
+    return key is not None and (rest == key or _names_part(at, key, rest[len(f"{key}.") :]))
 
-    A `Nullable` of a map has a `value`, and so has the map: `tools.value.args` is a part of the latter.
+
+def _names_part(at: Structure, key: Any, rest: str) -> bool:
+    """Whether a name is that of a part of a component; of a `Nullable` first that of a part of its value.
+
+    A `Nullable` of a map has a `value`, and so has the map: `tools.value` and `tools.value.args` are those of the latter.
     """
-    below, rest = at.children[at.keys.index(key)], rest[len(f"{key}.") :]
-    while is_nullable(below) and _key(below, rest) is None:
-        below = below.children[below.keys.index("value")]
-    inner = _key(below, rest)
-    return inner is not None and (inner == rest or is_nullable(below) or _reaches(below, inner, rest))
+    below = at.children[at.keys.index(key)]
+    return (is_nullable(below) and _names_part(below, "value", rest)) or _reaches(below, rest)

@@ -177,8 +177,7 @@ def _with_sizes(structure: Structure, columns: Sequence[Column], leaves: tuple[L
 
 def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     """The source of `Dataset.from_tensor_slices`, for anything but a table alone; `who` is the caller, for errors."""
-    given, tensors = tensors, _with_columns(tensors, who)
-    structure = structure_of(tensors)
+    given, (tensors, structure) = tensors, _with_columns(tensors, who)
     columns: list[Column] = []
     others = given is not tensors  # tables, which pandas or polars may hold
     leaves: dict[int, LeafSpec] = {}  # what columns do not show: whether their rows are those of ragged tensors
@@ -290,29 +289,34 @@ def _listed(leaf: Any) -> tuple[Node, ...] | None:
     return tuple(nodes)
 
 
-def _with_columns(tensors: Any, who: str) -> Any:
-    """The same nest with a dict of columns in the place of each table, and of each array of structs."""
+def _with_columns(tensors: Any, who: str) -> tuple[Any, Structure]:
+    """The same nest with a dict of columns in the place of each table, and of each array of structs; and its structure."""
     structure = structure_of(tensors, is_leaf=is_table)
     leaves = structure.flatten(tensors)
-    made = [
-        _columns(leaf, who)
-        if is_table(leaf)
-        else _of_arrow(leaf, path, who, structs=True)
-        if is_arrow_array(leaf) and path and arrow.has_structs(arrow_array_of(leaf).type)
-        else leaf
-        for leaf, path in zip(leaves, structure.paths, strict=True)
-    ]
-    return tensors if all(new is old for new, old in zip(made, leaves, strict=True)) else structure.build(made)
+    columns, parts = [], []
+    for leaf, path in zip(leaves, structure.paths, strict=True):
+        kind = None
+        if is_table(leaf):
+            leaf, kind = _columns(leaf, who)
+        elif is_arrow_array(leaf) and path:
+            kind = arrow_array_of(leaf).type
+            leaf = _of_arrow(leaf, path, who, structs=True) if arrow.has_structs(kind) else leaf
+        columns.append(leaf)
+        parts.append(structure_of(leaf) if kind is None else arrow.as_told(structure_of(leaf), kind))
+    if all(new is old for new, old in zip(columns, leaves, strict=True)):
+        return tensors, structure.graft(parts)
+    return structure.build(columns), structure.graft(parts)
 
 
-def _columns(table: Any, who: str) -> dict[str, Any]:
-    """The columns of a table by name; a struct is a dict of columns."""
+def _columns(table: Any, who: str) -> tuple[dict[str, Any], Any]:
+    """The columns of a table by name, and the type of a row; a struct is a dict of columns."""
     try:
         read = table_of(table)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"{who}: {error}") from error
     fields = zip(read.schema, read.columns, strict=True)
-    return {field.name: _from_arrow(column, field.name, who, structs=True) for field, column in fields}
+    made = {field.name: _from_arrow(column, field.name, who, structs=True) for field, column in fields}
+    return made, arrow.pa.struct(list(read.schema))
 
 
 def _of_arrow(value: Any, name: str, who: str, structs: bool = False) -> Any:

@@ -32,7 +32,7 @@ from distinput.ops.slices import from_tensor_slices, slices_of
 from distinput.plan.families import InMemory
 from distinput.plan.node import Node
 from distinput.run.run import Run
-from distinput.values.nest import LEAF
+from distinput.values.nest import LEAF, Structure
 from distinput.values.spec import Spec
 
 pa = library("pyarrow")
@@ -443,6 +443,7 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
         raise InvalidArgumentError(f'{reading.who}: nulls="valid" is for tables; name the columns with valid={{...}}')
     arrays: dict[Any, Any] = {}
     marks: dict[str, Any] = {}
+    structures: list[Structure] = []
     valid = dict(reading.valid)
     for option in (dict(reading.nulls), valid):
         for name in option:
@@ -455,15 +456,25 @@ def _of_columns(columns: Mapping[Any, Any], reading: Reading) -> Node:
         if is_arrow_array(values):
             told = _told_columns(arrow_array_of(values), name, columns, reading)
             if told is not None:
-                arrays[name] = told.pop(str(name))
-                marks |= told
+                arrays[name] = told[0].pop(str(name))
+                marks |= told[0]
+                structures.append(told[1])
         elif valid.get(name):
             marks[valid[name]] = np.ones(len(values), bool)
-    return from_tensor_slices({**arrays, **marks}, reading.who)
+    made = from_tensor_slices({**arrays, **marks}, reading.who)
+    block, structure = made.block.columnar(), made.block.structure
+    for each in structures:
+        structure = structure.as_told(each)
+    return replace(made, block=ColumnBlock(structure, block.columns, block.size)) if structures else made
 
 
-def _told_columns(array: Any, name: Any, columns: Mapping[Any, Any], reading: Reading) -> dict[str, Any] | None:
-    """A named array whose nulls are told or replaced, and the marks beside it, by name; None: nothing is said of them."""
+def _told_columns(
+    array: Any, name: Any, columns: Mapping[Any, Any], reading: Reading
+) -> tuple[dict[str, Any], Structure] | None:
+    """A named array whose nulls are told or replaced, and the marks beside it, by name; and their structure.
+
+    None: nothing is said of nulls.
+    """
     batch = one_batch(pa.table({str(name): array}))
     nulls, valid = [
         tuple([(str(path), told) for path, told in option if _column_of(path, columns) == name])
@@ -472,8 +483,9 @@ def _told_columns(array: Any, name: Any, columns: Mapping[Any, Any], reading: Re
     own = replace(reading, nulls=nulls, valid=valid).of_table([batch], batch.schema)
     if not own.valid and not nulls:
         return None
-    own.block(batch, own.spec(batch.schema), 0)  # what cannot be read is refused
-    return columns_of(marked(batch, own.valid, dict(nulls)), dict(nulls))
+    spec = own.spec(batch.schema)
+    own.block(batch, spec, 0)  # what cannot be read is refused
+    return columns_of(marked(batch, own.valid, dict(nulls)), dict(nulls)), spec.structure
 
 
 def _column_of(path: Any, columns: Iterable[Any]) -> Any:

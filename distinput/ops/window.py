@@ -9,7 +9,6 @@ from itertools import islice
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.ragged import Datasets
 from distinput.columns.rows import RowQueue, Stream
-from distinput.columns.sparse_rows import unfolded
 from distinput.columns.state import Mark, State
 from distinput.names.lazy import dataclass
 from distinput.ops.slices import rows_node
@@ -17,13 +16,14 @@ from distinput.plan.check import at_least
 from distinput.plan.families import Grouped
 from distinput.run.run import Run
 from distinput.values.leaves import STRING
-from distinput.values.nest import LEAF
 from distinput.values.spec import DatasetSpec, Spec
 
 
 @dataclass(frozen=True, eq=False)
 class Window(Grouped):
     """Windows of `size` elements as datasets; every component of the element becomes a dataset of its own.
+
+    Rows of `as_rows` are one component, and text of `as_text` is `str` in windows too.
 
     Shapes: a leaf [...] becomes a dataset of up to `size` elements [...]. State: where the first element of the next
     window stands in the input.
@@ -67,8 +67,8 @@ class Window(Grouped):
 
     @cached_property
     def spec(self) -> Spec:
-        inner = self.input.spec.folded
-        return Spec(inner.structure, tuple([DatasetSpec(Spec(LEAF, (leaf,)).nest) for leaf in inner.leaves]))
+        leaves, (structure, parts) = self.input.spec.leaves, self.input.spec.structure.parted
+        return Spec(structure, tuple([DatasetSpec(Spec(part, leaves[a:b]).nest) for part, a, b in parts]))
 
     @property
     def cardinality(self) -> int:
@@ -100,13 +100,10 @@ class Window(Grouped):
             left -= passed
 
     def _window(self, rows: Block) -> Block:
-        whole = rows.columnar().folded()
-        specs = [Spec(LEAF, (leaf,)).unfolded for leaf in self.input.spec.folded.leaves]
-        nodes = [
-            rows_node(ColumnBlock(spec.structure, unfolded([column]), rows.size), spec.leaves)
-            for column, spec in zip(whole.columns, specs, strict=True)
-        ]
-        return ColumnBlock(whole.structure, [Datasets([node], STRING) for node in nodes], 1)
+        leaves, (structure, parts) = self.input.spec.leaves, self.input.spec.structure.parted
+        columns = rows.columnar().columns
+        nodes = [rows_node(ColumnBlock(part, columns[a:b], rows.size), leaves[a:b]) for part, a, b in parts]
+        return ColumnBlock(structure, [Datasets([node], STRING) for node in nodes], 1)
 
     def _of_places(self, queue: RowQueue, run: Run) -> Stream:
         """Windows of elements and failures alike; a window that contains a failure is a failure."""

@@ -88,14 +88,15 @@ class Structure:
 
     @cached_property
     def parted(self) -> "tuple[Structure, tuple[tuple[Structure, int, int], ...]]":
-        """The same nest with one leaf in the place of each part of which something else is made; and these and other leaves.
+        """The same nest with one leaf in the place of each sparse tensor, and of each part of which something else is made.
 
-        For each of them its own nest, and where its leaves begin and end among all.
+        And for each of these and of the other leaves its own nest, and where its leaves begin and end among all.
         """
         parts: list[tuple[Structure, int, int]] = []
 
         def walk(at: Structure, first: int) -> Structure:
-            if at.kind == "leaf" or (at.mapping is not None and not isinstance(at.mapping, _Mapping)):
+            made = at.mapping is not None and not isinstance(at.mapping, _Mapping)
+            if at.kind == "leaf" or made or getattr(at.cls, "is_sparse", False):
                 parts.append((at, first, first + at.num_leaves))
                 return LEAF
             children = []
@@ -172,6 +173,14 @@ class Structure:
         leaves: list[Leaf] = []
         _flatten_like(self, value, leaves)
         return leaves
+
+    def as_told(self, other: "Structure") -> "Structure":
+        """The dict with what another one of the same columns, or of some of them, tells of these."""
+        told = dict(zip(other.keys, other.children, strict=True))
+        children = zip(self.keys, self.children, strict=True)
+        return dataclasses.replace(
+            self, children=tuple([told[k] if told.get(k) == own else own for k, own in children])
+        )
 
     def graft(self, children: Sequence["Structure"]) -> "Structure":
         """The structure with each leaf replaced by one of `children`, in flattening order."""

@@ -556,3 +556,36 @@ def test_what_a_reader_tells_of_its_columns_is_told_in_another_process(tmp_path:
             wanted = made(ds).to_list()
             assert pickle.loads(pickle.dumps(made(ds))).to_list() == wanted
             assert made(pickle.loads(pickle.dumps(ds))).to_list() == wanted
+
+
+ROWS: list[Any] = [[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], [{"a": 3, "b": "z"}]]
+
+
+def test_arrow_arrays_and_tables_in_a_nest_tell_of_their_rows_and_decimals() -> None:
+    table = pa.table({"m": ROWS, "p": [Decimal("1.50"), Decimal("2.00")]})
+    slices = di.data.Dataset.from_tensor_slices
+    wanted = [{"m": row, "p": price} for row, price in zip(ROWS, table["p"].to_pylist(), strict=True)]
+
+    def handed_out(ds: Any) -> Any:
+        return ds.as_rows().as_decimal().as_text().to_list()
+
+    assert handed_out(slices((table, [1, 2]))) == [(wanted[0], 1), (wanted[1], 2)]
+    assert handed_out(slices((None, {"t": table}))) == [(None, {"t": wanted[0]}), (None, {"t": wanted[1]})]
+    assert handed_out(slices({name: table[name] for name in "mp"})) == wanted
+    assert handed_out(slices((table["m"], table["p"].chunk(0)))) == [(row["m"], row["p"]) for row in wanted]
+    columns = di.data.Dataset.from_arrow(dict(zip("mp", table.columns, strict=True)), nested="rows", text="str")
+    assert columns.as_decimal().to_list() == wanted
+
+
+@pytest.mark.parametrize(
+    "options, second, marks",
+    [
+        ({}, None, [{}, {}]),
+        ({"nulls": {"m": ()}}, [], [{}, {}]),
+        ({"valid": {"m": "known"}}, [], [{"known": True}, {"known": False}]),
+    ],
+)
+def test_columns_with_nulls_tell_of_their_rows(options: Any, second: Any, marks: list[Any]) -> None:
+    columns = {"m": pa.array([ROWS[0], None]), "k": [1, 2]}
+    made = di.data.Dataset.from_arrow(columns, nested="rows", text="str", **options).to_list()
+    assert made == [{"m": ROWS[0], "k": 1, **marks[0]}, {"m": second, "k": 2, **marks[1]}]

@@ -76,10 +76,21 @@ def test_parts_of_the_values_of_maps_are_named_alike_with_nulls_and_without() ->
     assert inside == {"value": {"value": {"v": [1]}, "valid": [True]}}
     assert whole == {"value": inside, "valid": True}
     none = {"value": {"v": [], "w": []}, "valid": []}
-    assert maps[2].select(["m.value"]).to_list()[2] == {"m": {"value": {"key": [], "value": none}}}
+    assert maps[2].select(["m.value"]).to_list()[2] == {"m": {"value": {"value": none}, "valid": False}}
+    assert maps[2].select(["m.value"]).to_arrow().to_pylist()[2] == {"m": None}
+    assert maps[0].select(["m.value"]).to_list() == [{"m": {"value": {"v": [1], "w": [2]}}}]
     for dataset in maps:
         with pytest.raises(InvalidArgumentError, match=r"no component 'm\.value\.x'; they have v, w"):
             dataset.select(["m.value.x"])
+
+
+def test_the_value_of_a_nullable_is_named_where_nothing_in_it_has_this_name() -> None:
+    rows = [{"value": 1, "k": 2}, None]
+    both = di.data.Dataset.from_arrow({"s": pa.array(rows), "n": pa.array([None, 3])})
+    assert both.select(["s.value"]).to_arrow().to_pylist() == [{"s": {"value": 1}}, {"s": None}]
+    assert both.select(["s.k", "n.value"]).to_list()[1] == {"s": {"value": {"k": 0}, "valid": False}, "n": {"value": 3}}
+    assert both.select(["s.valid"]).to_list() == [{"s": {"valid": True}}, {"s": {"valid": False}}]
+    assert both.select(["s.value.k"]).to_list()[0] == {"s": {"value": {"k": 2}}}
 
 
 def test_a_key_without_letters_is_a_name_like_others() -> None:

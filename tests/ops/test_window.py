@@ -3,6 +3,7 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -74,6 +75,25 @@ def test_windows_of_sparse_tensors_are_datasets_of_them() -> None:
     windows = sparse.enumerate().window(2)
     assert windows.element_spec[1] == di.data.DatasetSpec(di.SparseTensorSpec([None, None], "float64"))
     assert [[each.shape for each in window] for _, window in windows] == [[(1, 2), (1, 2)], [(1, 2)]]
+
+
+def test_windows_hand_out_str_and_rows_as_their_input_does() -> None:
+    rows = [[{"a": 1, "t": "x"}], [{"a": 2, "t": "y"}, {"a": 3, "t": "z"}], []]
+    ds = di.data.Dataset.from_arrow(pa.table({"m": rows, "t": ["é", "b", "c"]}), nested="rows", text="str")
+    windows = ds.window(2)
+    assert [plain(window) for window in windows] == [{"m": rows[:2], "t": ["é", "b"]}, {"m": rows[2:], "t": ["c"]}]
+    assert windows.element_spec["t"] == di.data.DatasetSpec(di.TensorSpec([], bytes))
+    assert windows.flat_map(lambda window: window["m"]).to_list() == rows
+    assert windows.flat_map(lambda window: window["m"].ragged_batch(2)).to_list() == [rows[:2], rows[2:]]
+    assert windows.flat_map(di.data.Dataset.zip).to_list() == ds.to_list()
+
+
+def test_windows_of_sparse_text_hand_out_str() -> None:
+    ds = di.data.Dataset.from_tensor_slices(["a", "b", "c"]).batch(1).sparse_batch(2, [1]).as_text()
+    assert [[sparse.values.tolist() for sparse in window] for window in ds.window(2)] == [[["a", "b"], ["c"]]]
+    assert ds.window(2).element_spec.element_spec == ds.element_spec
+    mixed = di.data.Dataset.zip((ds, ds)).map(lambda a, b: (a, a.values)).as_text()
+    assert [(sparse.values.tolist(), text.tolist()) for sparse, text in mixed] == [(["a", "b"],) * 2, (["c"],) * 2]
 
 
 def test_what_lies_between_windows_is_not_held() -> None:

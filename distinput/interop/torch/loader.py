@@ -14,6 +14,7 @@ from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError
 from distinput.interop.torch.iterable_view import CountedView, IterableView, ViewIterator
 from distinput.interop.torch.mesh_place import MeshPlace
+from distinput.interop.torch.readers import steps_held
 from distinput.plan.check import at_least
 from distinput.values.spec import Spec
 
@@ -262,7 +263,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         put = self.device is not None and self.device.type != "cpu"
         plain = not self.num_workers and (put or not self.pin_memory)
         through = iter(self.view) if plain else super().__iter__()
-        self._pass = _Pass(taken)
+        self._pass = _Pass(taken, steps_held())
         if not put:
             return _Counted(through, self._pass)
         if self._copies is None:
@@ -272,7 +273,10 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
     @property
     def _taken(self) -> tuple[int, int] | None:
         """The pass, and how many of its steps were taken; None if none is under way."""
-        return None if self._pass is None else self._pass.taken
+        if self._pass is None or self._pass.taken is None:
+            return None
+        epoch, taken = self._pass.taken
+        return epoch, taken - self._pass.held()
 
     @property
     def epoch(self) -> int:
@@ -301,9 +305,12 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         """
         epoch, taken = self._place()
         now = self._pass
-        if taken and now is not None and now.taken is not None and now.state is not None:
+        held = now is not None and now.held()
+        if taken and not held and now is not None and now.taken is not None and now.state is not None:
             return now.state()
-        ahead = self.num_workers or self._copies is not None  # then the view has delivered more than the loop has taken
+        ahead = (
+            held or self.num_workers or self._copies is not None
+        )  # then the view has delivered more than the loop has taken
         known = self._taken is None or not ahead
         return IterableView.state_dict(self.view) if taken and known else self.view.state_after(taken, epoch)
 
@@ -331,14 +338,18 @@ class _Pass:
 
     Args:
       taken: the number of the pass, and how many of its steps were taken; None at its end.
+      held: tells how many of these have not come to the loop yet.
 
     Attributes:
       state: tells the state after the last step taken, if steps are taken ahead in this process.
     """
 
-    def __init__(self, taken: tuple[int, int] | None) -> None:
-        self.taken = taken
+    def __init__(self, taken: tuple[int, int] | None, held: Callable[[], int]) -> None:
+        self.taken, self.held = taken, held
         self.state: Callable[[], State] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "held": int}  # 0: nobody holds steps in another process
 
 
 class _Counted(Iterator[Any]):

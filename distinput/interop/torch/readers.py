@@ -3,8 +3,9 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import ref
 from zlib import crc32
 
 import torch
@@ -24,6 +25,7 @@ from distinput.run.threads import LoaderWorker
 _SHARDERS = ("DataLoaderDispatcher", "IterableDatasetShard")
 _OF_WORKERS = "MultiProcessingDataLoaderIter"
 _FETCHER = "_IterableDatasetFetcher"
+_HOLDER = "_PrefetchDataFetcher"
 _DEPTH = 100
 
 
@@ -61,6 +63,16 @@ def starts_worker() -> bool:
     return any(type(caller).__name__.endswith(_OF_WORKERS) for caller in _callers())
 
 
+def steps_held() -> Callable[[], int]:
+    """How many steps of the pass that begins wait in Lightning, which takes one ahead where it does not know their number."""
+    holder = next((ref(caller) for caller in _callers() if type(caller).__name__ == _HOLDER), None)
+
+    def held() -> int:
+        return len(getattr(holder() if holder else None, "batches", ()))
+
+    return held
+
+
 def _callers() -> Iterator[Any]:
     """The objects of these classes whose methods are being called, the innermost first.
 
@@ -69,7 +81,7 @@ def _callers() -> Iterator[Any]:
     frame, depth = sys._getframe(2), 0
     while frame is not None and depth < _DEPTH:
         owner = frame.f_code.co_qualname.rpartition(".")[0].rpartition(".")[2]
-        if owner == _FETCHER or owner in _SHARDERS or owner.endswith(_OF_WORKERS):
+        if owner in (_FETCHER, _HOLDER) or owner in _SHARDERS or owner.endswith(_OF_WORKERS):
             yield frame.f_locals.get("self")
         frame, depth = frame.f_back, depth + 1  # type: ignore[assignment]
 

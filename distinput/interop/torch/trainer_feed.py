@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`TrainerFeed`: a mixin for the Trainer of Hugging Face, which then takes datasets of this library."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +9,9 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from distinput.data.dataset import Dataset
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.interop.torch.loader import Loader
+from distinput.plan.node import UNKNOWN
 from distinput.sharding.own_rows import batch_size_of
 
 
@@ -19,14 +21,17 @@ class TrainerFeed:
     `train_dataset`, `eval_dataset` (also a dict of several) and what `predict` is given may be datasets of global batches,
     whose elements are dicts. Each is read through a `Loader`; other datasets are read as before.
 
-    A run that is resumed has the order of the epoch that it was in. Losses, metrics and predictions of an evaluation are
-    those of every record once, with any number of ranks, also where the last batch is short. The loss is the mean over the
-    records. Where a batch has no rows for a rank, its model is called with a row of zeros, which counts for nothing. Samples
-    per second are counted in records.
+    A run that is resumed has the order of the epoch that it was in, if the number of steps of a pass is known. Losses, metrics
+    and predictions of an evaluation are those of every record once, with any number of ranks, also where the last batch is
+    short. The loss is the mean over the records. Where a batch has no rows for a rank, its model is called with a row of zeros,
+    which counts for nothing. Samples per second are counted in records.
 
     Of `TrainingArguments`, it follows `dataloader_num_workers`, `dataloader_prefetch_factor`, `dataloader_persistent_workers`,
     `dataloader_multiprocessing_context`, `dataloader_pin_memory` and `dataloader_drop_last`. The dataset says how large batches
     are.
+
+    Warns:
+      InputWarning: a run is resumed whose number of steps in a pass is not known.
 
     Raises:
       InvalidArgumentError: at evaluation: `batch_eval_metrics` is on; several ranks share an evaluation by a loader of your own
@@ -209,10 +214,26 @@ def _first(value: Any, count: int) -> Any:
 
 
 def _epochs() -> Any:
-    """A callback that tells a loader the epoch; the loader of Accelerate in which a resumed run skips steps does not."""
+    """A callback that tells a loader the epoch, and the user where a resumed run is not in the right one.
+
+    The loader of Accelerate, in which a resumed run skips steps, does not tell its epoch.
+    """
     from transformers import TrainerCallback
 
     class Epochs(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+            loader = others.get("train_dataloader")
+            unknown = isinstance(loader, Loader) and loader.view.num_steps == UNKNOWN
+            if unknown and state.global_step and not args.ignore_data_skip:
+                warnings.warn(
+                    "TrainerFeed: the number of steps of a pass is not known, so the Trainer, which goes on behind step "
+                    f"{state.global_step}, takes all steps before for those of the first pass; where that is shorter, "
+                    "records are repeated or left out: let repeat() make one pass of all, or declare how many records there "
+                    "are with assert_cardinality",
+                    InputWarning,
+                    stacklevel=2,
+                )
+
         def on_epoch_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
             loader = others.get("train_dataloader")
             if isinstance(loader, Loader):

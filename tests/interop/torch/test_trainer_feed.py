@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Trainer of Hugging Face over datasets of this library, on the CPU; several ranks are in test_recipes.py."""
 
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import distinput as di
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.interop.torch import Loader, TrainerFeed
 from distinput.interop.torch.trainer_feed import _EvaluationSteps
 
@@ -104,6 +105,26 @@ def test_training_counts_records_and_numbers_its_epochs(tmp_path: Path) -> None:
     dropped = fed(tmp_path, dataset, dataloader_drop_last=True)
     dropped.train()
     assert len(dropped.model.seen) == 10
+
+
+def test_a_resumed_run_over_passes_of_unknown_length_is_told_of(tmp_path: Path) -> None:
+    some = RECORDS.filter(lambda row: row["x"] % 2 == 0)  # 11 records, 3 steps a pass
+    passes, endless = (some.shuffle(21, seed=1).batch(4), some.shuffle(21, seed=1).repeat().batch(4))
+    counted = some.apply(di.data.experimental.assert_cardinality(11)).shuffle(21, seed=1).batch(4)
+    for name, dataset, warns in (("passes", passes, 1), ("endless", endless, 0), ("counted", counted, 0)):
+        options: Any = {"max_steps": 7, "save_strategy": "steps", "save_steps": 5}
+        whole = fed(tmp_path / name, dataset, **options)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", InputWarning)
+            whole.train()
+            again = fed(tmp_path / name, dataset, max_steps=7)
+            again.train(resume_from_checkpoint=str(tmp_path / name / "checkpoint-5"))
+        shown = [str(each.message) for each in told if each.category is InputWarning]
+        assert len(shown) == warns
+        assert all(
+            "goes on behind step 5, takes all steps before for those of the first pass" in text for text in shown
+        )
+        assert warns or again.model.seen == whole.model.seen[5:]
 
 
 def test_other_datasets_are_read_as_before(tmp_path: Path) -> None:
