@@ -20,7 +20,7 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Lock, current_thread, main_thread
+from threading import Lock, get_ident, main_thread
 from typing import TYPE_CHECKING, Any
 
 from distinput.columns.block import trace_text
@@ -392,7 +392,7 @@ def _in_one_piece(call: Callable[[], None]) -> None:
     Interrupts come on the main thread, so the call is made on another one.
     """
     task = Task(call)
-    if current_thread() is main_thread() and not sys.is_finalizing():
+    if get_ident() == main_thread().ident and not sys.is_finalizing():
         _in_background(task.run)
     else:
         task.run()
