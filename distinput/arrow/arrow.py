@@ -901,17 +901,14 @@ def _strings(array: Any) -> Strings:
 _Flat = Dense | Strings | Ragged | RaggedBatches
 
 
-def _of_each(array: Any, place: _Place, lists: Callable[[_Flat], Column]) -> Any:
+def _of_each(values: Any, place: _Place, kind: Any, lists: Callable[[_Flat], Column]) -> Any:
     """Lists of the values of an array: of one shape, lists themselves, or structs, of which each field becomes lists."""
-
-    def made(values: Any) -> Any:
-        if isinstance(values, dict):
-            return type(values)({name: made(part) for name, part in values.items()})
-        if not isinstance(values, Dense | Strings | Ragged | RaggedBatches):
-            raise UnsupportedTypeError(f"column {place.column!r} holds lists of {array.type}")
-        return lists(values)
-
-    return made(_to_columns(array, place))
+    # No function within this one: one that calls itself holds the memory of the array until garbage is collected.
+    if isinstance(values, dict):
+        return type(values)({name: _of_each(part, place, kind, lists) for name, part in values.items()})
+    if not isinstance(values, Dense | Strings | Ragged | RaggedBatches):
+        raise UnsupportedTypeError(f"column {place.column!r} holds lists of {kind}")
+    return lists(values)
 
 
 def _lists(array: Any, place: _Place) -> Any:
@@ -937,7 +934,8 @@ def _lists(array: Any, place: _Place) -> Any:
         before = np.append(0, np.cumsum(items))
         return before[starts + sizes] > before[starts]  # type: ignore[no-any-return]
 
-    return _of_each(values, place.items(holding), lambda flat: _spans(flat, starts, sizes))
+    items = _to_columns(values, place.items(holding))
+    return _of_each(items, place, values.type, lambda flat: _spans(flat, starts, sizes))
 
 
 def _spans(flat: _Flat, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
@@ -1003,4 +1001,4 @@ def _fixed_lists(array: Any, place: _Place) -> Any:
         shape = (flat.array if isinstance(flat, Dense) else flat.starts).shape
         return flat.reshape((n, size, *shape[1:]))
 
-    return _of_each(inner, place.items(holding), lists)
+    return _of_each(_to_columns(inner, place.items(holding)), place, inner.type, lists)

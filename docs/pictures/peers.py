@@ -43,6 +43,9 @@ WORDS = {
     "vectorized_map": "functions run on whole blocks",
     "feeds": "feeding PyTorch, JAX, Keras",
     "save_load": "saving, loading, caching",
+    "mixture_memory": "memory of 100 files, mixed",
+    "remote": "objects of a store",
+    "chats": "chats, from files to tokens",
     "tpu_strategy": "steps over devices of JAX",
 }
 # The library that a peer of a benchmark belongs to, by how its name begins; what is left is written by hand.
