@@ -631,7 +631,7 @@ def _dtype_among(array: Array, flat: list[Any], kinds: set[type]) -> np.dtype[An
     NumPy makes float64 of a float32 beside a number of Python. Integers that the dtype does not hold make it a wider one.
     """
     kind = array.dtype.kind
-    if kind not in "fiu" or (len(kinds) == 1 and issubclass(*kinds, np.generic)):
+    if kind not in "fiu" or (len(kinds) == 1 and all(issubclass(each, np.generic) for each in kinds)):
         return array.dtype
     own = [dtype for dtype in _dtypes_in(flat) if dtype.kind in ("f" if kind == "f" else "iu")]
     if kind == "f":
