@@ -138,8 +138,10 @@ def telling() -> Iterator[None]:
         yield
     except Exception as caught:
         error = what_failed(caught)
-        if error is not caught:
-            error.__cause__ = caught
+        if error is caught:
+            scrub(error)
+            raise
+        error.__cause__ = caught
         scrub(error)
         raise error from error.__cause__
 
