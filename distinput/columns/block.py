@@ -123,7 +123,7 @@ class Block(ABC):
 
     @property
     def kept(self) -> "Block":
-        """The same elements as they are kept: bytes where `as_text` makes `str`, a dict of lists where `as_rows` makes a list."""
+        """The same elements as columns have them: bytes where `as_text` makes `str`, lists in a dict where `as_rows` does."""
         if not self.structure.makes_anew:
             return self
         return ColumnBlock(self.structure.kept, self.columnar().columns, self.size)
