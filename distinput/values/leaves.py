@@ -353,6 +353,16 @@ def as_eager_leaf(value: Any) -> Any:
     return leaf
 
 
+def as_wide_leaf(value: Any, dtype: Any = np.float64) -> Any:
+    """`as_leaf` where floats of 64 bits are stated, which it is cast to: a list of numbers has a dtype that holds all of them.
+
+    >>> as_leaf([np.float32(1), 0.1]).dtype, as_wide_leaf([np.float32(1), 0.1]).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    wide = isinstance(value, list | tuple) and dtype in (np.float64, np.complex128)
+    return _from_list(value, wide=True) if wide else as_leaf(value)
+
+
 def exact(value: Any) -> Any:
     """A number or text of a class of the user's own, such as a member of an `IntEnum`, as the plain one that it is.
 
@@ -589,7 +599,7 @@ def members_of(items: Sequence[Any]) -> list[Any]:
     return flat
 
 
-def _from_list(value: Any) -> Any:
+def _from_list(value: Any, *, wide: bool = False) -> Any:
     """Lists of numbers or text -> an array; numbers of Python get that of NumPy's beside them, or TensorFlow's."""
     items = list(value)
     flat = members_of(items)
@@ -618,7 +628,7 @@ def _from_list(value: Any) -> Any:
             f"a list that begins with a bool becomes an array of bools, got {other!r:.60} ({type(other).__name__}) beside "
             f"{flat[0]!r:.60}; make a number of each bool, as int(x) does, or give them as two components"
         )
-    narrow = _dtype_among(array, flat, kinds)
+    narrow = array.dtype if wide else _dtype_among(array, flat, kinds)
     if narrow.kind == "f":
         exactly = _with_integers(items, narrow) if _has_integers(flat, kinds) else None
         return array.astype(narrow, copy=False) if exactly is None else exactly

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import (
     STRING,
@@ -191,6 +192,22 @@ def test_every_kind_of_text_is_one_dtype(given: Any) -> None:
 def test_integers_that_floats_beside_them_do_not_hold_are_refused(value: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         as_leaf(value)
+
+
+@pytest.mark.parametrize(
+    "value", [[np.float32(1), 0.1], [np.float16(1), (1 << 24) + 1], [1.5, (1 << 24) + 1], [np.int64(1), 1e300]]
+)
+def test_what_is_cast_to_a_stated_dtype_keeps_its_digits(value: Any) -> None:
+    spec = di.TensorSpec([2], "float64")
+    stated = [
+        di.data.Dataset.from_generator(lambda: [value], output_types="float64"),
+        di.data.Dataset.from_generator(lambda: [value], output_signature=spec),
+        di.data.Dataset.range(1).map(lambda _: (value,), output_signature=(spec,)).map(lambda x: x),
+    ]
+    found = [dataset.get_single_element().tolist() for dataset in stated]
+    found += [di.constant(value, "float64").tolist(), di.RaggedTensor.from_list([value], np.float64).values.tolist()]
+    found.append(di.distribute.Variable(value, dtype="float64").numpy().tolist())
+    assert found == [[float(x) for x in value]] * 6
 
 
 def test_floats_that_a_narrower_one_beside_them_does_not_hold_are_refused() -> None:
