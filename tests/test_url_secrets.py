@@ -2,6 +2,7 @@
 """No text that the library makes has the secret of a URL in it, and a state does not know it."""
 
 import contextlib
+import errno
 import io
 import json
 import logging
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.files.paths import below, globbed
 from distinput.files.retries import Retries
 from distinput.url_secrets import public_url, scrub, without_secrets
 from tests.files.strange_server import Answer, StrangeServer
@@ -143,6 +145,20 @@ def test_nothing_shows_a_secret(shown: list[str], tmp_path: Path, query: str, fi
         fails(shown, lambda: di.data.FileDataset(url, **given).map(lambda x: 1 // 0).to_list())
         fails(shown, lambda: di.data.ParquetDataset([url], **given).to_list())
         fails(shown, lambda: di.data.TFRecordDataset([url], **given).to_list())
+
+
+@pytest.mark.parametrize("ask", [globbed, below])
+def test_a_file_system_without_open_files_left(ask: Any) -> None:
+    class Web:  # as that of fsspec, which says of any failure that the file is missing
+        def fails(self, path: str, **options: Any) -> Any:
+            raise FileNotFoundError(path) from OSError(errno.EMFILE, "Too many open files")
+
+        glob = find = fails
+
+    with pytest.raises(OSError, match="Too many open files") as caught:
+        ask(Web(), f"http://u:{SECRET}@h/a?sig={SECRET}")
+    assert not isinstance(caught.value, FileNotFoundError)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_server_that_is_down(shown: list[str]) -> None:

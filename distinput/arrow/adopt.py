@@ -330,10 +330,12 @@ def _columns_as_arrays(column: Any, name: str) -> Any:
 
 
 def _of_array(value: Any) -> Any:
+    array = arrow_array_of(value)
     try:
-        column = arrow.to_column(arrow_array_of(value), "of the array")
+        column = arrow.to_column(array, "of the array")
     except (arrow.NullsError, arrow.UnsupportedTypeError) as error:
-        raise TypeError(str(error)) from None
+        named = "; give it in a table, as in pa.table({'rows': array})" if arrow.has_structs(array.type) else ""
+        raise TypeError(f"{error}{named}") from None
     return _whole(column)
 
 

@@ -119,7 +119,14 @@ class Block(ABC):
         try:
             return self.row(index)
         except Exception:  # noqa: BLE001 - the message is about this error
-            return self.structure.kept.build([column.row(index) for column in self.columnar().columns])
+            return self.kept.row(index)
+
+    @property
+    def kept(self) -> "Block":
+        """The same elements as columns have them: bytes where `as_text` makes `str`, lists in a dict where `as_rows` does."""
+        if not self.structure.makes_anew:
+            return self
+        return ColumnBlock(self.structure.kept, self.columnar().columns, self.size)
 
     @abstractmethod
     def elements(self) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 """Text and rows of Python, which are made of the leaves of elements where these are handed out: of one, or of many at once."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -16,6 +17,7 @@ from distinput.values.leaves import STRING
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import RaggedTensor
+from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 decimal = library("decimal")  # few tables have decimals
 
@@ -95,7 +97,7 @@ class RowDicts:
         while isinstance(first, dict):
             first = next(iter(first.values()), None)
         if not isinstance(first, np.ndarray | RaggedTensor):
-            return items
+            return items if self.cls is None else self.cls(items)
         return self._made(self.form, _listed(items), first.ndim - self.rank)
 
     def _made(self, form: Any, lists: Any, depth: int) -> Any:
@@ -165,6 +167,84 @@ def _sizes(lists: Any) -> Iterator[int]:
         return
     for part in lists.values():
         yield from _sizes(part)
+
+
+# ----------------------------------------------------------------------------
+# What a structure makes, as members of the JSON of a spec; files that say it are read by other programs, and may be damaged.
+# ----------------------------------------------------------------------------
+
+
+_OF_TEXT: dict[str, Callable[[Any], Any]] = {"decimal": as_decimals, "str": as_str}
+_MOST_DIMENSIONS = 64
+"""Of an array of NumPy."""
+
+
+def made_json(at: Structure) -> dict[str, Any]:
+    """What is made of a leaf or a dict where an element is handed out, and what its reader told of it.
+
+    >>> made_json(Structure("leaf", mapping=as_str)), made_json(Structure("leaf"))
+    ({'made': 'str'}, {})
+    """
+    made: dict[str, Any] = {"told": at.told} if at.told else {}
+    if isinstance(at.mapping, RowDicts):
+        made["rows"] = {"name": at.mapping.name, "rank": at.mapping.rank, "form": _form_json(at.mapping.form, at)}
+    for name, mapping in _OF_TEXT.items():
+        if at.mapping is mapping:
+            made["made"] = name
+    return made
+
+
+def with_made(at: Structure, value: dict[str, Any]) -> Structure:
+    """The leaf or dict of which a JSON value says it, see `made_json`.
+
+    Raises:
+      MalformedJson: that is nothing that can be made of it.
+    """
+    made: Any = at.mapping
+    if "rows" in value and at.kind == "dict":
+        rows = member(value, "rows", dict)
+        form = _form_of_json(member(rows, "form"), at)
+        made = RowDicts(member(rows, "name", str), _dimensions(rows, "rank"), form, getattr(made, "cls", None))
+    if "made" in value and at.kind == "leaf":
+        made = _OF_TEXT.get(member(value, "made", str))
+        if made is None or value["dtype"] != "string":
+            raise MalformedJson(f"{value['made']!r:.60} is made of no {value['dtype']!r:.60}")
+    told = member(value, "told", str) if "told" in value else at.told
+    return replace(at, mapping=made, told=told)
+
+
+def _form_json(form: Any, at: Structure) -> Any:
+    match form:
+        case ("leaf",):
+            return "leaf"
+        case ("told", inner, more):
+            return {"told": more, "value": _form_json(inner, at.children[1])}
+        case ("lists", inner):
+            return {"lists": _form_json(inner, at)}
+        case (kind, parts):
+            by_key = dict(parts)
+            return {kind: [_form_json(by_key[key], child) for key, child in zip(at.keys, at.children, strict=True)]}
+
+
+def _form_of_json(value: Any, at: Structure) -> Any:
+    if at.kind == "leaf":
+        return ("leaf",)
+    of_kind(value, "a form of rows", dict)
+    if "told" in value and at.keys == ("valid", "value"):
+        return ("told", _form_of_json(member(value, "value"), at.children[1]), _dimensions(value, "told"))
+    if "lists" in value:
+        return ("lists", _form_of_json(value["lists"], at))
+    kind = "rows" if "rows" in value else "dict"
+    parts = items_of(member(value, kind), repr(kind), len(at.keys))
+    made = {key: _form_of_json(part, child) for key, part, child in zip(at.keys, parts, at.children, strict=True)}
+    return (kind, tuple([(key, made[key]) for key in at.order or at.keys]))
+
+
+def _dimensions(value: Any, key: str) -> int:
+    count: int = member(value, key, int)
+    if not 0 <= count <= _MOST_DIMENSIONS:
+        raise MalformedJson(f"{key!r} must be a number of dimensions, got {count}")
+    return count
 
 
 # ----------------------------------------------------------------------------

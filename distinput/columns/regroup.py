@@ -23,7 +23,7 @@ from distinput.columns.ragged import (
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, as_leaf, is_ragged, members_of, shape_of
+from distinput.values.leaves import STRING, as_leaf, as_wide_leaf, is_ragged, members_of, shape_of
 from distinput.values.nest import component
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
 
@@ -86,7 +86,8 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
         return _empty(value, leaf)
     kinds = {next((base for base in _BECOMES if issubclass(kind, base)), None) for kind in set(map(type, members))}
     if None in kinds or leaf.dtype == STRING or (cast and any(isinstance(member, np.generic) for member in members)):
-        return as_leaf(value)
+        wide = as_wide_leaf(value)
+        return wide if cast or getattr(wide, "dtype", None) == leaf.dtype else as_leaf(value)
     added = leaf.dtype.isbuiltin == _OF_PACKAGES
     became = {kind: _BECOMES[kind] if not cast or kind is not bool else "biufc" for kind in kinds if kind is not None}
     changed = [] if added else [kind for kind, those in became.items() if leaf.dtype.kind not in those]

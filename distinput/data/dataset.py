@@ -779,7 +779,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Args:
           path: the folder.
           element_spec: the spec of the elements, to check it or to leave sizes open; needed for dataclasses. None: as they were
-            saved.
+            saved. What `as_text`, `as_rows` and `as_decimal` made of them is made of them again.
           compression: that of `save`, if it is to be checked.
           reader_func: a dataset with a dataset for each file -> the dataset to read; None: one file after the other, where
             TensorFlow reads as many in turns as the machine has cores.

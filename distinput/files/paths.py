@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError, NoMatchError
 from distinput.files.mounts import mounted, object_store, retries_of
-from distinput.files.retries import persistently
+from distinput.files.retries import persistently, telling
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
@@ -106,6 +106,7 @@ def _numbers(first: str, last: str, step: str | None) -> list[str]:
 _MAGIC = re.compile(r"[*?\[]")
 
 
+@telling()
 def globbed(system: Any, pattern: str, *, folders: bool = True) -> list[str]:
     """What `system.glob(pattern)` returns.
 
@@ -138,6 +139,7 @@ def globbed(system: Any, pattern: str, *, folders: bool = True) -> list[str]:
     return sorted([*filter(matches, files), *(folder for folder in below_it if matches(folder + slash))])
 
 
+@telling()
 def below(system: Any, folder: str) -> list[str]:
     """What `system.find(folder)` returns: the files below a folder.
 

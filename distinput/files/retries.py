@@ -5,6 +5,7 @@ import errno
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
@@ -128,6 +129,21 @@ def what_failed(error: Exception) -> Exception:
         return PermissionError(errno.EACCES, told, name)
     passes = status >= 500 or status in _TRY_AGAIN
     return OSError(errno.EIO if passes else errno.EINVAL, told, name)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Tell in errors of packages what failed, see `what_failed`, and no secret of a URL."""
+    try:
+        yield
+    except Exception as caught:
+        error = what_failed(caught)
+        if error is caught:
+            scrub(error)
+            raise
+        error.__cause__ = caught
+        scrub(error)
+        raise error from error.__cause__
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -12,6 +12,7 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
 from distinput.columns.picked import RowArray
+from distinput.columns.python_values import made_json, with_made
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches, column_of_ragged
 from distinput.columns.regroup import column_of, loose_rows
 from distinput.errors import DataLossError
@@ -23,7 +24,7 @@ from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of, zero
 from distinput.values.nest import Structure
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import LeafSpec, OptionalSpec, RaggedTensorSpec, Spec, TensorSpec, no_rows
-from distinput.values.spec_json import leaves_of_json, spec_of_json
+from distinput.values.spec_json import leaves_of_json, spec_json, spec_of_json
 
 # ----------------------------------------------------------------------------
 # Leaves of any dtype and shape as columns that Arrow has types for, and back, exactly.
@@ -451,9 +452,32 @@ _Kept = tuple[Spec, tuple[LeafSpec, ...], Spec]
 
 @lru_cache(maxsize=256)
 def _kept(layout: str, given: Spec | None) -> _Kept:
+    spec, leaves = spec_of_layout(layout, given), leaves_of_json(json.loads(layout))
+    return spec, leaves, stored(Spec(spec.structure, leaves))
+
+
+def layout_of(spec: Spec) -> str:
+    """The layout of elements: their spec, and the text and rows of Python that are made of them.
+
+    Raises:
+      InvalidArgumentError: a component is a dataset, or a key of a dict cannot be saved.
+    """
+    return json.dumps(spec_json(spec, "write", made_json))
+
+
+def spec_of_layout(layout: str, given: Spec | None = None) -> Spec:
+    """The spec of the elements of a layout, with what is made of them.
+
+    Args:
+      layout: see `layout_of`.
+      given: the spec that they are read as, if it is another one that they fit.
+
+    Raises:
+      DataLossError: the layout is damaged.
+      InvalidArgumentError: the elements are not as `given` says.
+    """
     try:
         value = json.loads(layout)
     except (ValueError, RecursionError) as error:
         raise DataLossError(f"the spec of the elements is damaged: {error}") from error
-    spec, leaves = spec_of_json(value, given), leaves_of_json(value)
-    return spec, leaves, stored(Spec(spec.structure, leaves))
+    return spec_of_json(value, given, with_made)

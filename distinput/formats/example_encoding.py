@@ -59,7 +59,7 @@ def encode_sequence_example(context: Mapping[str, Any], feature_lists: Mapping[s
 
 def encode_examples(block: Block) -> Strings:
     """Encode each element of a block of dicts."""
-    return Strings.of([encode_example(element) for element in block.elements()])
+    return Strings.of([encode_example(element) for element in block.kept.elements()])
 
 
 # The protobuf wire format: fields of tag and content, where the tag gives the field number and the wire type.

@@ -118,6 +118,22 @@ def path_of(described: Any) -> list[str]:
     return found
 
 
+_BESIDE = ((4, 5), (6, 7)), ((14, 15),)
+"""The field numbers of the place and the length of what goes with a chunk: of two indexes, and in its metadata of a filter."""
+
+
+def _last_byte(footer: bytes) -> int:
+    """Where everything ends that a footer tells the place of."""
+    ends = [0]
+    for group in part_of(Compact(footer).struct(), _ROW_GROUPS, list):
+        for column in part_of(group, _COLUMNS, list):
+            described = part_of(column, _META_DATA, dict)
+            ends.append(_chunk(column, 1 << 62).stop)
+            for fields, places in zip((column, described), _BESIDE, strict=True):
+                ends += [part_of(fields, at, int, 0) + part_of(fields, length, int, 0) for at, length in places]
+    return max(ends)
+
+
 def _chunk(column: Any, size: int) -> Chunk:
     described = part_of(column, _META_DATA, dict)
     name, nbytes = path_of(described)[0], part_of(described, _COMPRESSED_SIZE, int)
@@ -332,7 +348,31 @@ def _read_footer(path: str, stamp: str) -> Footer:
         rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     if rows != metadata.num_rows and metadata.num_rows:  # some writers never say it
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
-    return Footer(metadata, rows, tail[-whole:-8], size, facts)
+    made = Footer(metadata, rows, tail[-whole:-8], size, facts)
+    if _JOINED in tail:
+        _check_alone(path, made)
+    return made
+
+
+_JOINED = b"PAR1PAR1"
+"""The end of a file, and the beginning of another one."""
+
+
+def _check_alone(path: str, footer: Footer) -> None:
+    """Refuse files that were joined byte by byte: the footer of the last one counts from its own beginning.
+
+    Raises:
+      DataLossError: they were.
+    """
+    try:
+        before = footer.size - 8 - len(footer.content) - _last_byte(footer.content)
+    except ThriftError:
+        return
+    if before >= len(_JOINED) and read_range(path, before - 4, before + 4, footer.facts) == _JOINED:
+        raise DataLossError(
+            f"{path}: holds several Parquet files one behind the other, the last from byte {before} on; readers see no other "
+            "one, so bytes of Parquet files cannot be joined: name the files themselves, which one dataset reads in order"
+        )
 
 
 def _end(path: str, stamp: str) -> tuple[int, FileMetadata | None, bytes]:
@@ -459,9 +499,16 @@ def _widths(kind: Any) -> list[float | None]:
         return [None]
 
 
-def reading(path: str, group: int | None) -> AbstractContextManager[None]:
+@contextmanager
+def reading(path: str, group: int | None) -> Iterator[None]:
     """Translate pyarrow errors inside the `with` into errors that name the file and the row group."""
-    return naming_damage("a Parquet file", path, None if group is None else f"row group {group}")
+    try:
+        with naming_damage("a Parquet file", path, None if group is None else f"row group {group}"):
+            yield
+    except DataLossError:
+        if group is not None:
+            _check_alone(path, _footer_of(path, stamp_of(path)))
+        raise
 
 
 @lru_cache(maxsize=256)

@@ -143,14 +143,27 @@ def _split(format: Format, kinds: PartitionDtypes, nulls_of: Sequence[str]) -> F
     fill = tuple([(name, given.pop(name)) for name in names if name in given])
     if fill:
         format = replace(format, nulls=tuple(given.items()))  # type: ignore[type-var]  # formats are dataclasses
+    format, asked = _without_marks(format, names)
     tells = getattr(format, "tells", "" if getattr(format, "nulls", None) == "error" else "in place")
     told = [name for name, dtype in kinds if tells == "in place" and dtype.kind != "f" and name not in dict(fill)]
-    marked = tuple([name for name in nulls_of if name in told])
+    marked = tuple([name for name in names if name in asked or (name in nulls_of and name in told)])
     if columns is None:
         return Partitioned(format, kinds, fill, marked=marked)
     rest = tuple([name for name in columns if name not in names])
     inner = format.with_columns(rest) or replace(format, columns=rest)  # type: ignore[type-var]
     return Partitioned(inner, kinds, fill, tuple(columns), marked=marked)
+
+
+def _without_marks(format: Format, names: Sequence[str]) -> tuple[Format, list[str]]:
+    """A format whose `valid` names none of these columns, and those of them that it named to be told in place."""
+    conforming: Any = getattr(format, "conforming", None)
+    if conforming is not None:
+        asked = [name for name, mark in conforming.valid if name in names and not mark]
+        rest = tuple([pair for pair in conforming.valid if pair[0] not in asked])
+        return replace(format, conforming=replace(conforming, valid=rest)) if asked else format, asked  # type: ignore[type-var]
+    valid: Any = getattr(format, "valid", None) or ()
+    asked = [name for name in valid if name in names]
+    return replace(format, valid=tuple([name for name in valid if name not in asked])) if asked else format, asked  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

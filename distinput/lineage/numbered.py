@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same pipeline over the numbers of records: where an element comes from follows from positions, and nothing is read."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -284,7 +285,7 @@ class ReaderRecords(RecordNumbers):
 def names_in(names: Reached, epoch: int) -> tuple[str, ...]:
     """The names of files in one pass."""
     rows = np.arange(names.size)
-    return tuple([name.decode() for name in names.fetch(rows, epoch).elements()]) if len(rows) else ()
+    return tuple([os.fsdecode(name) for name in names.fetch(rows, epoch).elements()]) if len(rows) else ()
 
 
 class FragmentRecords(RecordNumbers):

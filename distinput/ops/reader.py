@@ -723,7 +723,7 @@ def _told(place: ReadingPlace) -> str:
 
 
 def _path(name: Any) -> str:
-    if not isinstance(name, bytes):
+    if not isinstance(name, bytes | str):  # `as_text` makes `str`
         raise InvalidArgumentError(f"a file name must be a scalar string, got {name!r}")
     return os.fsdecode(name)
 

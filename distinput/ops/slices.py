@@ -331,7 +331,9 @@ def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
             f"{who}: {error}; fill it, or cast it to another type; from_arrow has options for nulls"
         ) from None
     except arrow.UnsupportedTypeError as error:
-        raise InvalidArgumentError(f"{who}: {error}; fill it, or cast it to another type") from None
+        named = arrow.has_structs(array.type) and not structs
+        cure = "give it a name, as in {'rows': array}" if named else "cast it to another type"
+        raise InvalidArgumentError(f"{who}: {error}; {cure}") from None
     except arrow.ArrowDamageError as error:
         raise InvalidArgumentError(f"{who}: the array is damaged: {error}") from error
 

@@ -21,7 +21,7 @@ from distinput.files.folder import join_path, names_in, remove_file
 from distinput.files.manifest import FileTable
 from distinput.files.paths import as_path, ask_each
 from distinput.files.source import size_of
-from distinput.formats.elements import Elements
+from distinput.formats.elements import Elements, spec_of_layout
 from distinput.names.lazy import dataclass
 from distinput.ops.reader import FileNames, Reader
 from distinput.ops.slices import from_tensor_slices
@@ -62,8 +62,9 @@ def saved_elements(
       InvalidArgumentError: the elements are not as `given` says.
       TypeError: `reader_func` returns no dataset.
     """
-    file_format = Elements(str(found.options.get("layout")), given)
-    file_format.spec(None)
+    layout = str(found.options.get("layout"))
+    spec = spec_of_layout(layout, given)
+    file_format = Elements(layout, None if given is None else spec)
     table = found.table()
     sizes = np.fromiter(ask_each(size_of, found.paths), np.int64, len(table))
     for index in np.flatnonzero(sizes != table.sizes)[:1].tolist():

@@ -20,7 +20,7 @@ from distinput.values.leaves import (
     STRING,
     as_dtype,
     as_eager_leaf,
-    as_leaf,
+    as_wide_leaf,
     cast_within,
     dtype_name,
     dtype_of,
@@ -138,7 +138,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         return as_eager_leaf(value)
     to = as_dtype(wanted)
     with np.errstate(over="ignore"):  # floats that `to` may hold; they are taken from `value` below
-        made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_leaf(value)
+        made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_wide_leaf(value, to)
     have = STRING if isinstance(made, bytes) else made.dtype
     if have == to:
         return made

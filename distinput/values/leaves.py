@@ -331,7 +331,7 @@ def as_leaf(value: Any) -> Any:
 
 
 def as_eager_leaf(value: Any) -> Any:
-    """`as_leaf` of what stands outside of functions: finite floats of Python must stay finite as float32.
+    """`as_leaf` of what stands outside of functions: finite floats of Python must stay finite.
 
     TensorFlow refuses them there, too, and makes them infinite where it traces a function.
 
@@ -340,14 +340,27 @@ def as_eager_leaf(value: Any) -> Any:
     """
     with np.errstate(over="ignore"):
         leaf = as_leaf(value)
-    if isinstance(value, float | list | tuple) and getattr(leaf, "dtype", None) == np.float32 and np.isinf(leaf).any():
+    dtype = getattr(leaf, "dtype", STRING)
+    if isinstance(value, float | list | tuple) and dtype.kind == "f" and np.isinf(leaf).any():
         given = np.asarray(value, np.float64)
         if not np.isinf(given).all(where=np.isinf(leaf)):
             largest = np.abs(given[np.isfinite(given)]).max()
+            beside = "" if dtype == np.float32 else f" beside one of {dtype}"
             raise InvalidArgumentError(
-                f"the float {largest} is too large for float32, which floats of Python become; give np.float64(...) of it"
+                f"the float {largest} is too large for {dtype}, which floats of Python become{beside}; "
+                "give np.float64(...) of it"
             )
     return leaf
+
+
+def as_wide_leaf(value: Any, dtype: Any = np.float64) -> Any:
+    """`as_leaf` where floats of 64 bits are stated, which it is cast to: a list of numbers has a dtype that holds all of them.
+
+    >>> as_leaf([np.float32(1), 0.1]).dtype, as_wide_leaf([np.float32(1), 0.1]).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    wide = isinstance(value, list | tuple) and dtype in (np.float64, np.complex128)
+    return _from_list(value, wide=True) if wide else as_leaf(value)
 
 
 def exact(value: Any) -> Any:
@@ -586,8 +599,8 @@ def members_of(items: Sequence[Any]) -> list[Any]:
     return flat
 
 
-def _from_list(value: Any) -> Any:
-    """Lists of Python numbers or text -> an array with TensorFlow's default dtypes."""
+def _from_list(value: Any, *, wide: bool = False) -> Any:
+    """Lists of numbers or text -> an array; numbers of Python get that of NumPy's beside them, or TensorFlow's."""
     items = list(value)
     flat = members_of(items)
     kinds = set(map(type, flat))
@@ -615,14 +628,35 @@ def _from_list(value: Any) -> Any:
             f"a list that begins with a bool becomes an array of bools, got {other!r:.60} ({type(other).__name__}) beside "
             f"{flat[0]!r:.60}; make a number of each bool, as int(x) does, or give them as two components"
         )
-    typed = any(issubclass(kind, np.generic | np.ndarray) for kind in kinds)
-    narrow = np.dtype(np.float32) if array.dtype == np.float64 and not typed else array.dtype
+    narrow = array.dtype if wide else _dtype_among(array, flat, kinds)
     if narrow.kind == "f":
         exactly = _with_integers(items, narrow) if _has_integers(flat, kinds) else None
         return array.astype(narrow, copy=False) if exactly is None else exactly
-    if typed or array.dtype != np.int64:
-        return array
-    return array.astype(np.int32) if array.min() >= _INT32.min and array.max() <= _INT32.max else array
+    return array.astype(narrow, copy=False)
+
+
+def _dtype_among(array: Array, flat: list[Any], kinds: set[type]) -> np.dtype[Any]:
+    """The dtype of a list with this array: that of its NumPy members, whatever numbers of Python stand beside them.
+
+    NumPy makes float64 of a float32 beside a number of Python. Integers that the dtype does not hold make it a wider one.
+    """
+    kind = array.dtype.kind
+    if kind not in "fiu" or (len(kinds) == 1 and all(issubclass(each, np.generic) for each in kinds)):
+        return array.dtype
+    own = [dtype for dtype in _dtypes_in(flat) if dtype.kind in ("f" if kind == "f" else "iu")]
+    if kind == "f":
+        return np.result_type(*own) if own else np.dtype(np.float32)
+    narrow = np.result_type(*own) if own else np.dtype(np.int32)
+    for dtype in (narrow, np.result_type(narrow, np.int32)):
+        if array.min() >= np.iinfo(dtype).min and array.max() <= np.iinfo(dtype).max:
+            return dtype
+    return array.dtype
+
+
+def _dtypes_in(members: Iterable[Any]) -> set[np.dtype[Any]]:
+    """The dtypes of arrays and scalars of NumPy, in lists too."""
+    dtypes = {member.dtype for member in members if isinstance(member, np.generic | np.ndarray)}
+    return dtypes.union(*[_dtypes_in(member) for member in members if isinstance(member, list | tuple)])
 
 
 def _is_bool(member: Any) -> bool:
@@ -655,11 +689,14 @@ def _with_integers(items: list[Any], dtype: np.dtype[Any]) -> Any:
         )
     most = 1 << (np.finfo(dtype).nmant + 1)
     for integer in integers:
-        if abs(integer) > most and int(dtype.type(integer)) != integer:
-            raise InvalidArgumentError(
-                f"the integer {integer} beside floats would become {int(dtype.type(integer))}, the nearest {dtype}; give them "
-                "as two components, or an array of a dtype that holds both"
-            )
+        if abs(integer) > most:
+            with np.errstate(over="ignore"):
+                nearest = dtype.type(integer)
+            if np.isinf(nearest) or int(nearest) != integer:
+                raise InvalidArgumentError(
+                    f"the integer {integer} beside floats would become {nearest:.0f}, the nearest {dtype}; give them as two "
+                    "components, or an array of a dtype that holds both"
+                )
     return None
 
 

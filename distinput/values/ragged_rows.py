@@ -9,7 +9,7 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.spans import pad_spans
 from distinput.values.buffers import empty
-from distinput.values.leaves import Array, Ints, as_leaf, members_of
+from distinput.values.leaves import Array, Ints, as_leaf, as_wide_leaf
 
 _ROWS = (list, tuple, np.ndarray)
 
@@ -76,11 +76,7 @@ def rows_of_lists(
 
 
 def _values_of(items: list[Any], dtype: np.dtype[Any] | None) -> Any:
-    if dtype is None or dtype.kind not in "fc" or float not in set(map(type, members_of(items))):
-        return as_leaf(items)
-    with np.errstate(over="ignore"):
-        made = as_leaf(items)  # float32, if no member has a dtype
-    return np.array(items, np.float64) if made.dtype == np.float32 else made
+    return as_leaf(items) if dtype is None or dtype.kind not in "fc" else as_wide_leaf(items)
 
 
 def places_of(nested_splits: Sequence[Ints], inner: Sequence[int]) -> Ints:

@@ -4,6 +4,7 @@
 import sys
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from keyword import iskeyword
 from typing import Any
@@ -107,12 +108,13 @@ def items_of(value: Any, what: str, size: int | None = None) -> list[Any]:
 # ----------------------------------------------------------------------------
 
 
-def spec_json(spec: Spec, who: str) -> Any:
+def spec_json(spec: Spec, who: str, more: Callable[[Structure], dict[str, Any]] | None = None) -> Any:
     """A spec as a JSON value.
 
     Args:
       spec: of the elements.
       who: the caller, for error messages.
+      more: what else is said of a leaf or a dict.
 
     Raises:
       InvalidArgumentError: a component is a dataset, or a key of a dict cannot be saved.
@@ -124,15 +126,22 @@ def spec_json(spec: Spec, who: str) -> Any:
         if isinstance(leaf, DatasetSpec):
             raise InvalidArgumentError(f"{who}: {component(path)} is {leaf.called}; {leaf.cure}")
     leaves = iter(spec.leaves)
-    return _structure_json(spec.structure, lambda: _leaf_json(next(leaves), who), who)
+
+    def of_leaf(at: Structure) -> Any:
+        return _leaf_json(next(leaves), who) | (more(at) if more is not None else {})
+
+    return _structure_json(spec.structure, of_leaf, who, more)
 
 
-def spec_of_json(value: Any, given: Spec | None = None) -> Spec:
+def spec_of_json(
+    value: Any, given: Spec | None = None, more: Callable[[Structure, dict[str, Any]], Structure] | None = None
+) -> Spec:
     """The spec that `spec_json` was given.
 
     Args:
       value: the JSON value.
       given: what the reader expects; its classes are used, and it may leave dimensions open.
+      more: a leaf or a dict, and the JSON of it -> the same with what else is said there; it may raise `MalformedJson`.
 
     Raises:
       DataLossError: that was not given by `spec_json`.
@@ -140,9 +149,8 @@ def spec_of_json(value: Any, given: Spec | None = None) -> Spec:
     """
     leaves: list[LeafSpec] = []
     try:
-        if given is not None:
-            return _as_given(value, given)
-        return Spec(_structure(value, leaves), tuple(leaves))
+        made = Spec(_structure(value, leaves), tuple(leaves)) if given is None else _as_given(value, given)
+        return made if more is None else replace(made, structure=_with_more(made.structure, value, more))
     except (MalformedJson, RecursionError) as error:
         raise DataLossError(f"the spec of the elements is damaged: {error}") from error
 
@@ -251,12 +259,12 @@ _MAPPINGS = (OrderedDict, Nullable)
 """Dicts of which readers make the same again."""
 
 
-def _structure_json(structure: Structure, leaf: Callable[[], Any], who: str) -> Any:
+def _structure_json(structure: Structure, leaf: Callable[[Structure], Any], who: str, more: Any) -> Any:
     if structure.kind == "leaf":
-        return leaf()
+        return leaf(structure)
     if structure.kind == "none":
         return None
-    children = [_structure_json(child, leaf, who) for child in structure.children]
+    children = [_structure_json(child, leaf, who, more) for child in structure.children]
     if structure.kind in ("tuple", "list"):
         return {structure.kind: children}
     if structure.kind == "dict":
@@ -265,7 +273,7 @@ def _structure_json(structure: Structure, leaf: Callable[[], Any], who: str) -> 
         cls = getattr(structure.mapping, "cls", None)
         if cls in _MAPPINGS:
             made["class"] = cls.__name__
-        return made
+        return made if more is None else made | more(structure)
     cls = structure.cls
     assert cls is not None
     named = [[name, child] for name, child in zip(structure.keys, children, strict=True)]
@@ -298,6 +306,15 @@ def _structure(value: Any, leaves: list[LeafSpec]) -> Structure:
     names = tuple([field for field, _ in parts])
     made = tuple([_structure(child, leaves) for _, child in parts])
     return Structure("namedtuple", names, made, _class(module, name, names))
+
+
+def _with_more(at: Structure, value: Any, more: Callable[[Structure, dict[str, Any]], Structure]) -> Structure:
+    """The structure of a JSON value, with what else is said of its parts."""
+    if value is None:
+        return at
+    parts = [_with_more(child, part, more) for child, part in zip(at.children, _parts_of(value), strict=True)]
+    made = replace(at, children=tuple(parts))
+    return more(made, value) if at.kind in ("leaf", "dict") else made
 
 
 _KINDS = {
@@ -374,15 +391,20 @@ def _leaves_of(value: Any) -> list[Any]:
     """The leaves of the JSON of a spec, in the order of flattening."""
     if value is None:
         return []
+    if _kind_of(value)[0] == "leaf":
+        return [value]
+    return [leaf for child in _parts_of(value) for leaf in _leaves_of(child)]
+
+
+def _parts_of(value: Any) -> list[Any]:
+    """The JSON of the children of a structure, in the order of flattening."""
     kind, held = _kind_of(value)
     if kind == "leaf":
-        return [value]
+        return []
     if kind == "dict":
         children = {_key(key): child for key, child in held}
-        held = [children[key] for key in structure_of(children).keys]
-    elif kind in ("namedtuple", "dataclass"):
-        held = [child for _, child in held]
-    return [leaf for child in held for leaf in _leaves_of(child)]
+        return [children[key] for key in structure_of(children).keys]
+    return [child for _, child in held] if kind in ("namedtuple", "dataclass") else list(held)
 
 
 def _form(value: Any) -> Any:

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements of any spec, exactly as they are, in Arrow IPC files; see `formats.elements`."""
 
-import json
 from typing import Any, ClassVar
 
 from distinput.arrow.record_batches import arrow_schema, record_batch
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
-from distinput.formats.elements import stored, stored_block
+from distinput.formats.elements import layout_of, stored, stored_block
 from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
-from distinput.values.spec_json import spec_json
 from distinput.writers.arrow import ipc_codec, target
 from distinput.writers.writer import ShardFile, Writer
 
@@ -53,13 +51,13 @@ class ElementsWriter(Writer):
         normalized(self, "codec", ipc_codec(compression))
 
     def check(self, spec: Spec) -> None:
-        spec_json(spec, "write")
+        layout_of(spec)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         return _File(sink, spec, self.codec)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        return {"layout": json.dumps(spec_json(spec, "write"))}
+        return {"layout": layout_of(spec)}
 
 
 class _File(ShardFile):

@@ -79,7 +79,7 @@ class _File(ShardFile):
         self._sink, self._last, self._size = sink, "", 0
 
     def write(self, block: Block) -> None:
-        for element in block.elements():
+        for element in block.kept.elements():
             key = _checked(element[_KEY], self._last) if _KEY in element else f"{self._row:09d}"
             for extension, encode in self._encoders.items():
                 if extension in (_KEY, _URL):

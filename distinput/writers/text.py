@@ -43,7 +43,7 @@ class _File(ShardFile):
         self._sink, self._row = sink, first
 
     def write(self, block: Block) -> None:
-        lines = list(block.elements())
+        lines = list(block.kept.elements())
         text = b"\n".join([*lines, b""])
         if text.count(b"\n") != len(lines) or b"\r\n" in text:
             wrong = next(place for place, line in enumerate(lines) if b"\n" in line or line.endswith(b"\r"))

@@ -17,10 +17,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
+import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import (
     STRING,
     as_dtype,
+    as_eager_leaf,
     as_leaf,
     as_python,
     cast_within,
@@ -47,6 +49,21 @@ from distinput.values.leaves import (
         ((1.5, 2), "float32", [1.5, 2.0]),
         ([True, False], "bool", [True, False]),
         ([np.float64(1), 2.0], "float64", [1.0, 2.0]),
+        ([np.float32(1), 1], "float32", [1.0, 1.0]),
+        ([1, np.float32(1)], "float32", [1.0, 1.0]),
+        ([[np.float16(1), 2.5], [True, 3]], "float16", [[1.0, 2.5], [1.0, 3.0]]),
+        ([np.array([1, 2], np.float32), [3, 4.5]], "float32", [[1.0, 2.0], [3.0, 4.5]]),
+        ([[np.array([1, 2], np.float16)], [[np.float32(3), 4.5]]], "float32", [[[1.0, 2.0]], [[3.0, 4.5]]]),
+        ([np.int32(1), np.float32(2)], "float32", [1.0, 2.0]),
+        ([np.int64(1), np.float64(2)], "float64", [1.0, 2.0]),
+        ([np.int64(1), 2.5], "float32", [1.0, 2.5]),
+        ([np.int8(1), 2, True], "int8", [1, 2, 1]),
+        ([np.uint8(1), 300], "int32", [1, 300]),
+        ([np.int32(1), 1 << 40], "int64", [1, 1 << 40]),
+        ([np.int64(1), 2], "int64", [1, 2]),
+        ([np.uint64(1), 2], "uint64", [1, 2]),
+        ([np.int8(1), np.int8(2)], "int8", [1, 2]),
+        ([np.complex64(1), 2], "complex128", [1, 2]),
         ([[1], [2]], "int32", [[1], [2]]),
         (range(3), "int32", [0, 1, 2]),
         ([], "float32", []),
@@ -156,6 +173,49 @@ def test_other_arrays_are_as_numpys_own_lists() -> None:
 def test_every_kind_of_text_is_one_dtype(given: Any) -> None:
     assert as_dtype(given) is STRING
     assert dtype_name(as_dtype(given)) == "string"
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (
+            [np.float32(1), (1 << 24) + 1],
+            "the integer 16777217 beside floats would become 16777216, the nearest float32",
+        ),
+        (
+            [np.int64((1 << 24) + 1), 0.5],
+            "the integer 16777217 beside floats would become 16777216, the nearest float32",
+        ),
+        ([np.float16(1), 1 << 40], "the integer 1099511627776 beside floats would become inf, the nearest float16"),
+    ],
+)
+def test_integers_that_floats_beside_them_do_not_hold_are_refused(value: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        as_leaf(value)
+
+
+@pytest.mark.parametrize(
+    "value", [[np.float32(1), 0.1], [np.float16(1), (1 << 24) + 1], [1.5, (1 << 24) + 1], [np.int64(1), 1e300]]
+)
+def test_what_is_cast_to_a_stated_dtype_keeps_its_digits(value: Any) -> None:
+    spec = di.TensorSpec([2], "float64")
+    stated = [
+        di.data.Dataset.from_generator(lambda: [value], output_types="float64"),
+        di.data.Dataset.from_generator(lambda: [value], output_signature=spec),
+        di.data.Dataset.range(1).map(lambda _: (value,), output_signature=(spec,)).map(lambda x: x),
+    ]
+    found = [dataset.get_single_element().tolist() for dataset in stated]
+    found += [di.constant(value, "float64").tolist(), di.RaggedTensor.from_list([value], np.float64).values.tolist()]
+    found.append(di.distribute.Variable(value, dtype="float64").numpy().tolist())
+    assert found == [[float(x) for x in value]] * 6
+
+
+def test_floats_that_a_narrower_one_beside_them_does_not_hold_are_refused() -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"1000000.0 is too large for float16, which .* beside one of float16"
+    ):
+        as_eager_leaf([np.float16(1), 1e6])
+    assert as_eager_leaf([np.float64(1), 1e300]).tolist() == [1, 1e300]
 
 
 def test_dtypes_of_others_say_what_they_are_in_numpy() -> None:

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is saved is loaded exactly, counted, from any position, and never half."""
 
+import json
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
 import distinput as di
-from distinput.errors import InvalidArgumentError, NotFoundError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.testing import check_positions, check_restart, check_spec
 from distinput.testing.elements import exact
 from distinput.testing.pipelines import Pipeline, pipelines
+from distinput.values.nullable import Nullable
 from distinput.writers import open_file
 from distinput.writers.manifest import MANIFEST
 from tests.depth import cases
@@ -52,6 +57,89 @@ def test_loaded_elements_keep_the_laws(tmp_path: Path) -> None:
         check_restart(loaded)
         check_positions(loaded)
     assert sorted(x["n"] for x in Dataset.load(tmp_path / "a").global_shuffle(seed=1)) == list(range(9))
+
+
+@dataclass
+class Point:
+    x: Any
+    y: Any
+
+
+def chats(folder: Path) -> Any:
+    """Text, decimals, and lists of structs in lists of structs, one of them null, as Python's values."""
+    pq.write_table(
+        pa.table(
+            {
+                "price": pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)),
+                "messages": [
+                    [
+                        {"role": "é", "calls": [{"name": "a", "n": 1}, {"name": "b", "n": None}]},
+                        {"role": "tool", "calls": []},
+                    ],
+                    [],
+                ],
+                "turns": pa.array([[[{"id": 1}], []], None], pa.list_(pa.list_(pa.struct({"id": pa.int64()})))),
+            }
+        ),
+        folder / "chats.parquet",
+    )
+    return di.data.ParquetDataset(folder / "chats.parquet", nulls=None, text="str", nested="rows", decimals="decimal")
+
+
+@pytest.mark.parametrize("stated", [False, True])
+def test_text_and_rows_of_python_come_back(tmp_path: Path, stated: bool) -> None:
+    dataset = chats(tmp_path)
+    wanted = dataset.to_list()
+    assert wanted[0]["messages"][0] == {"role": "é", "calls": [{"name": "a", "n": 1}, {"name": "b", "n": None}]}
+    dataset.save(tmp_path / "saved")
+    loaded = Dataset.load(tmp_path / "saved", dataset.element_spec if stated else None)
+    assert loaded.to_list() == wanted
+    assert repr(loaded.element_spec) == repr(dataset.element_spec)
+    assert type(loaded.element_spec["turns"]) is Nullable
+    assert repr(loaded.node.spec.structure) == repr(dataset.node.spec.structure)
+    assert loaded.ragged_batch(2).to_list() == dataset.ragged_batch(2).to_list()
+    assert loaded.to_arrow().equals(dataset.to_arrow())
+
+
+def test_what_a_reader_told_of_columns_comes_back(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"price": [Decimal("1.50")], "rows": [[{"id": 1}]]}), tmp_path / "a.parquet")
+    di.data.ParquetDataset(tmp_path / "a.parquet").save(tmp_path / "saved")
+    loaded = Dataset.load(tmp_path / "saved")
+    assert loaded.to_list() == [{"price": b"1.50", "rows": {"id": [1]}}]
+    assert loaded.as_decimal().as_rows().to_list() == [{"price": Decimal("1.50"), "rows": [{"id": 1}]}]
+
+
+@pytest.mark.parametrize("nest", ["a", ("a", {3: "b"}), Point(x="a", y=["b"])])
+def test_text_comes_back_in_any_nest(tmp_path: Path, nest: Any) -> None:
+    dataset = Dataset.from_tensors(nest).as_text()
+    dataset.save(tmp_path / "saved")
+    stated = dataset.element_spec if is_dataclass(nest) else None
+    assert list(map(exact, Dataset.load(tmp_path / "saved", stated))) == list(map(exact, dataset))
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        ({"made": "int"}, "'int' is made of no 'string'"),
+        ({"made": 1}, "'made' must be str, got 1"),
+        ({"rows": {"name": "a", "rank": -1, "form": {"rows": ["leaf"]}}}, "'rank' must be a number of dimensions"),
+        ({"rows": {"name": "a", "rank": 1, "form": {"rows": []}}}, "'rows' must have 1 items"),
+        ({"rows": {"name": "a", "rank": 1, "form": "leaf"}}, "a form of rows must be dict, got 'leaf'"),
+        ({"rows": {"name": "a", "rank": 1}}, "it has no 'form'"),
+        ({"rows": []}, "'rows' must be dict"),
+        ({"told": ["rows"]}, "'told' must be str"),
+    ],
+)
+def test_what_cannot_be_made_is_damage(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+    Dataset.from_tensors({"a": {"b": ["c"]}}).save(tmp_path / "saved")
+    manifest = tmp_path / "saved" / MANIFEST
+    found = json.loads(manifest.read_text())
+    layout = json.loads(found["options"]["layout"])
+    (layout["dict"][0][1] if "rows" in more else layout["dict"][0][1]["dict"][0][1]).update(more)
+    found["options"]["layout"] = json.dumps(layout)
+    manifest.write_text(json.dumps(found))
+    with pytest.raises(DataLossError, match=f"the spec of the elements is damaged: .*{message}"):
+        Dataset.load(tmp_path / "saved")
 
 
 def test_a_new_dataset_takes_the_place_of_the_old_one(tmp_path: Path) -> None:

@@ -459,3 +459,18 @@ def test_only_categories_are_read_to_see_whether_there_are_nulls(
     monkeypatch.setattr("distinput.formats.parquet.null_paths", look)
     assert di.data.ParquetDataset(path).to_list() == [{"s": {"t": b"a"}}, {"s": {"t": b"b"}}]
     assert len(looked) == looks
+
+
+@pytest.mark.parametrize("rows", [(2, 3), (3, 3), (50_000, 50_001)])
+@pytest.mark.parametrize("index", [False, True])
+def test_files_that_were_joined_byte_by_byte_are_refused(tmp_path: Path, rows: tuple[int, int], index: bool) -> None:
+    parts = []
+    for count in rows:
+        table = pa.table({"text": ["PAR1PAR1"] * count, "n": np.random.default_rng(1).random(count)})
+        pq.write_table(table, tmp_path / "part.parquet", write_page_index=index, use_dictionary=False)
+        parts.append((tmp_path / "part.parquet").read_bytes())
+        assert len(di.data.ParquetDataset(tmp_path / "part.parquet").to_list()) == count
+    (tmp_path / "joined.parquet").write_bytes(b"".join(parts))
+    message = f"joined.parquet: holds several Parquet files one behind the other, the last from byte {len(parts[0])} on"
+    with pytest.raises(DataLossError, match=message):
+        di.data.ParquetDataset(tmp_path / "joined.parquet").to_list()

@@ -14,7 +14,7 @@ from distinput.cli.main import main
 from distinput.data import ArrowDataset, CsvDataset, FileDataset, JsonLinesDataset, NpzDataset, ParquetDataset
 from distinput.errors import InvalidArgumentError
 from distinput.formats.parquet import Parquet
-from distinput.formats.partitioned import partitioned
+from distinput.formats.partitioned import NULL, partitioned
 from tests.formats.reading import check_positions, plain
 
 FORMATS: dict[str, Any] = {
@@ -271,3 +271,18 @@ def test_rows_of_a_file_that_lacks_the_columns_are_reached(tmp_path: Path) -> No
     di.io.write_parquet(tmp_path / "b.parquet", {"x": np.arange(2), "z": np.arange(2.0)})
     rows = ParquetDataset(str(tmp_path / "*.parquet"), schema="union", columns=["z"], nulls={"z": -1.0})
     assert [row["z"] for row in rows] == [rows[place]["z"] for place in range(5)] == [-1, -1, -1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "jsonl"])
+def test_nulls_of_folders_are_told_where_valid_says_so(tmp_path: Path, kind: str) -> None:
+    for folder in ("k=1", f"k={NULL}"):
+        di.data.Dataset.from_tensor_slices({"a": [1]}).write(tmp_path / folder, kind)
+    paths = sorted(str(path) for path in tmp_path.glob("*/part-*"))
+    dataset = di.data.FileDataset(paths, kind, valid=["k", "a"])
+    a = {"value": 1, "valid": True}
+    assert dataset.to_list() == [
+        {"a": a, "k": {"value": 1, "valid": True}},
+        {"a": a, "k": {"value": 0, "valid": False}},
+    ]
+    told = di.data.FileDataset(paths[:1], kind, valid=["k"])
+    assert told.to_list() == [{"a": 1, "k": {"value": 1, "valid": True}}]

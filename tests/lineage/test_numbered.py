@@ -121,3 +121,10 @@ def test_a_pass_over_other_files_than_the_first_one_is_refused() -> None:
     other = next(epoch for epoch, name in first.items() if name != first[0])
     with pytest.raises(di.errors.UnimplementedError, match=f"its files in pass {other} are not those of the first one"):
         found.elements(np.arange(2), other)
+
+
+def test_files_may_be_named_by_text_of_python() -> None:
+    found = corpus("parquet", (7, 3, 12))
+    names = di.data.Dataset.from_tensor_slices(list(found.files)).shuffle(3, seed=1)
+    plain, made = [numbered(di.data.ParquetDataset(each).node) for each in (names, names.as_text())]
+    assert made.elements(np.arange(22), 1)[21].tolist() == plain.elements(np.arange(22), 1)[21].tolist()

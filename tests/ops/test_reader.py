@@ -27,6 +27,12 @@ def test_names_may_come_from_a_data_set(folder: Path) -> None:
     assert di.data.TextLineDataset(names).to_list() == [b"one", b"two", b"three"]
 
 
+def test_names_may_be_text_of_python(folder: Path) -> None:
+    names = di.data.Dataset.from_tensor_slices([str(folder / name) for name in ("c.txt", "a.txt")]).as_text()
+    for dataset in (di.data.TextLineDataset(names), names.interleave(di.data.TextLineDataset, cycle_length=1)):
+        assert dataset.to_list() == [b"three", b"one", b"two"]
+
+
 def test_names_must_be_strings() -> None:
     with pytest.raises(TypeError, match=r"text: filenames must be strings, got TensorSpec.*int64"):
         di.data.TextLineDataset(di.data.Dataset.range(3))

@@ -125,13 +125,25 @@ def test_many_arrow_values_are_neither_copied_nor_changed() -> None:
     "array, message",
     [
         (pa.array([1, None]), "column 'value' has 1 nulls, the first in row 1; fill it, or cast it"),
-        (pa.array([{"a": 1}]), "column 'value' is of type struct<a: int64>; fill it, or cast it"),
-        (pa.array([[{"a": 1}], []]), "column 'value' holds lists of|column 'value' is of type"),
+        (pa.array([{"a": 1}]), "column 'value' is of type struct<a: int64>; give it a name, as in {'rows': array}"),
+        (pa.array([[{"a": 1}], []]), "column 'value' is of type list<.*>; give it a name, as in {'rows': array}"),
+        (
+            pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]),
+            "column 'value' is of type dense_union<.*>; cast it to another type",
+        ),
     ],
 )
 def test_arrow_arrays_that_no_column_holds_are_refused(array: pa.Array, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"from_tensor_slices: {message}"):
         Dataset.from_tensor_slices(array)
+
+
+def test_an_arrow_array_of_structs_is_taken_as_its_error_says() -> None:
+    array = pa.array([[{"a": 1}], []])
+    assert Dataset.from_tensor_slices({"rows": array}).to_list() == [{"rows": {"a": [1]}}, {"rows": {"a": []}}]
+    with pytest.raises(TypeError, match=r"; give it in a table, as in pa.table\({'rows': array}\)"):
+        Dataset.from_tensors(array)
+    assert Dataset.from_tensors(pa.table({"rows": array})).to_list() == [{"rows": {"a": [[1], []]}}]
 
 
 KINDS: dict[str, Any] = {

@@ -9,7 +9,16 @@ import numpy as np
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.values.leaves import STRING, as_dtype, as_eager_leaf, as_leaf, cast_within, dtype_name, members_of
+from distinput.values.leaves import (
+    STRING,
+    as_dtype,
+    as_eager_leaf,
+    as_leaf,
+    as_wide_leaf,
+    cast_within,
+    dtype_name,
+    members_of,
+)
 
 # ----------------------------------------------------------------------------
 # What users give to a variable becomes an array of the variable's dtype.
@@ -39,7 +48,8 @@ def as_initial(value: Any, dtype: np.dtype[Any] | None, what: str) -> Any:
       TypeError: the value cannot become an array of this dtype.
     """
     with np.errstate(over="ignore"):  # floats that `dtype` may hold; they are taken from `value` below
-        leaf = (as_eager_leaf if dtype is None else as_leaf)(_without_gradient(value))
+        plain = _without_gradient(value)
+        leaf = as_eager_leaf(plain) if dtype is None else as_wide_leaf(plain, dtype)
     array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     if dtype is None or dtype == array.dtype:
         return np.array(array)
@@ -58,7 +68,7 @@ def as_operand(value: Any, dtype: np.dtype[Any], what: str) -> Any:
         return value
     if isinstance(value, _HOST):
         with np.errstate(over="ignore"):  # as above
-            leaf = as_leaf(value)
+            leaf = as_wide_leaf(value, dtype)
         array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
     elif not isinstance(getattr(value, "dtype", None), np.dtype) or not hasattr(value, "shape"):
         array = np.asarray(as_leaf(_without_gradient(value)))
