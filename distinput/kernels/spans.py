@@ -294,5 +294,9 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
         if length <= 16:
             for k in range(length):
                 out[to + k] = data[start + k]
-        else:
-            copy_bytes(out, to, data, start, length)
+            continue
+        if i + 1 < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
+            soon = starts[i + 1]
+            for at in range(soon, soon + min(lengths[i + 1], BYTES_AHEAD), LINE):
+                will_load(data, at)
+        copy_bytes(out, to, data, start, length)
