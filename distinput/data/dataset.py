@@ -604,7 +604,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
           nulls: what becomes of NULL; see `from_arrow`. Without a schema it is told where the first rows have one.
           valid: where NULL is told; see `from_arrow`.
           paramstyle: how the driver writes placeholders, as in the DB-API; that of its module when None.
-          fetch_size: rows that are fetched at a time; when None 1,024, and then up to 32,768 by their size.
+          fetch_size: rows that are fetched at a time; when None 1,024, and then up to 2,048 by their size.
           name: a label.
 
         Raises:

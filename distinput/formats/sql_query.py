@@ -145,8 +145,9 @@ def strict_array(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _floats(given: list[Any], kind: Any) -> Any:
-    _only(given, kind, float, int, np.floating, np.integer, Decimal)
-    wide = pa.array([float(value) if type(value) is Decimal else value for value in given], pa.float64())
+    if Decimal in _only(given, kind, float, int, np.floating, np.integer, Decimal):
+        given = [float(value) if type(value) is Decimal else value for value in given]
+    wide = pa.array(given, pa.float64())
     made = wide.cast(kind, safe=False)
     if kind != wide.type and np.any(
         np.isinf(made.to_numpy(zero_copy_only=False)) & np.isfinite(wide.to_numpy(zero_copy_only=False))
@@ -155,14 +156,16 @@ def _floats(given: list[Any], kind: Any) -> Any:
     return made
 
 
-def _only(values: list[Any], kind: Any, *wanted: type) -> None:
-    """Refuse values of other types. A truth value is not an integer, and a time of a day no day."""
-    for found in set(map(type, values)) - {type(None)}:
+def _only(values: list[Any], kind: Any, *wanted: type) -> set[type]:
+    """Refuse values of other types, and tell those there are. A truth value is not an integer, and a time of a day no day."""
+    there = set(map(type, values))
+    for found in there - {type(None)}:
         fits = issubclass(found, wanted)
         if (found is bool and bool not in wanted) or (issubclass(found, datetime) and datetime not in wanted):
             fits = False
         if not fits:
             raise TypeError(f"{found.__name__} is no {kind}")
+    return there
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -373,7 +373,8 @@ def _copy_bytes(typing: Any, out: Any, to: Any, data: Any, start: Any, count: An
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         target = _address(context, builder, signature.args[0], args[0], args[1])
         source = _address(context, builder, signature.args[2], args[2], args[3])
-        cgutils.raw_memcpy(builder, target, source, args[4], 1)
+        # Not `memcpy`: glibc has two of this name, and code that does not say which gets the old one, with its short vectors.
+        cgutils.raw_memmove(builder, target, source, args[4], 1)
         return context.get_dummy_value()
 
     return types.void(out, to, data, start, count), emit

@@ -250,7 +250,8 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
                 _pad_short(values, start, length, out, to, width, word)
                 to += width
                 continue
-            if i + 1 < rows:  # prefetch the next row while this one is written
+            # Prefetch the next row while this one is written; one right behind it is prefetched by the processor itself.
+            if i + 1 < rows and starts[i + 1] != starts[i] + sizes[i]:
                 soon = starts[i + 1] * item
                 for at in range(soon, soon + min(sizes[i + 1] * item, BYTES_AHEAD), LINE):
                     will_load(values, at)
@@ -293,5 +294,9 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
         if length <= 16:
             for k in range(length):
                 out[to + k] = data[start + k]
-        else:
-            copy_bytes(out, to, data, start, length)
+            continue
+        if i + 1 < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
+            soon = starts[i + 1]
+            for at in range(soon, soon + min(lengths[i + 1], BYTES_AHEAD), LINE):
+                will_load(data, at)
+        copy_bytes(out, to, data, start, length)

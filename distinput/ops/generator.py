@@ -715,20 +715,19 @@ _KINDS: dict[type, str] = {bool: "b", int: "iu", float: "f"}
 
 def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
     """A column of values that need no further check, as most arrays and numbers; None if they do."""
-    if not isinstance(leaf, TensorSpec) or leaf.dtype == STRING or leaf.ragged_rank or leaf.sizes is not None:
+    if not isinstance(leaf, TensorSpec) or leaf.ragged_rank or leaf.sizes is not None:
         return None
     kinds = set(map(type, values))
-    if kinds == {np.ndarray}:
+    if kinds == {np.ndarray} and leaf.dtype != STRING:
         return column_of(list(values)) if _are_as_said(values, leaf) else None
-    if (
-        len(kinds) != 1
-        or leaf.dtype.kind not in _KINDS.get(kinds.pop(), "")
-        or (leaf.shape is not None and leaf.shape.rank)
-    ):
+    if len(kinds) != 1 or (leaf.shape is not None and leaf.shape.rank):
         return None
+    (kind,) = kinds
     try:
-        return Dense(np.array(values, leaf.dtype))
-    except OverflowError:
+        if leaf.dtype == STRING:
+            return column_of([as_leaf(value) for value in values]) if kind in (bytes, str) else None
+        return Dense(np.array(values, leaf.dtype)) if leaf.dtype.kind in _KINDS.get(kind, "") else None
+    except (OverflowError, ValueError):  # such as a lone surrogate
         return None
 
 

@@ -24,6 +24,9 @@ from distinput.values.spec import Spec
 _FIRST_ROWS = 1024
 """Rows that are fetched first, and by which types are inferred."""
 
+_MOST = 2048
+"""The most that are fetched at a time: a driver makes objects of all values, and more of them leave the caches of a core."""
+
 _KEYS: dict[str, type] = {"int": int, "uint": int, "binary": str}
 """Types of keys, by the types of their columns without the bits."""
 
@@ -119,14 +122,14 @@ class Sql(Node):
         with self.query.open(*key) as rows:
             order = _places(self.query.who, self.schema, rows.names, self.tuples)
             self._go_on(rows, row, key, order)
-            wanted = self.fetch_size or min(_FIRST_ROWS, run.at_once(MOST_ROWS))
+            wanted = self.fetch_size or min(_FIRST_ROWS, run.at_once(_MOST))
             while found := rows.fetch(wanted):
                 values = [[one[place] for place in order] for one in found] if order != sorted(order) else found
                 for block, nbytes in self._blocks(values, row):
                     if self.query.order_by is not None:
                         key = self._checked_key(values[: block.size], row, key)
                     row += block.size
-                    wanted = self.fetch_size or min(rows_within(block.size, nbytes), run.at_once(MOST_ROWS))
+                    wanted = self.fetch_size or min(rows_within(block.size, nbytes), run.at_once(_MOST))
                     yield block, {"row": row, "key": key}
 
     def _go_on(self, rows: OpenQuery, row: int, key: list[Any], order: Sequence[int]) -> None:

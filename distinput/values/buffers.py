@@ -225,7 +225,7 @@ def copy_of(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     if not isinstance(value, np.ndarray):
         return value.copy() if getattr(value, "is_ragged", False) is True else value
     out = empty(value.shape, value.dtype if dtype is None else dtype)
-    np.copyto(out, value, "same_kind" if dtype is None else "unsafe")
+    out[...] = value
     return out
 
 

@@ -21,6 +21,7 @@ from distinput.kernels import cache, object_code
 from distinput.kernels.checksums import crc32c, scan_records
 from distinput.kernels.kernel import INLINED, WORTH_COMPILING, Bytes, Ints, IntsOut, Kernel, cached_kernels, kernel
 from distinput.kernels.lines import scan_lines
+from distinput.kernels.machine import copy_bytes
 from distinput.kernels.random_orders import shuffle_steps
 from distinput.kernels.sequence_packing import plan_rows
 from tests.depth import cases, sampled
@@ -173,6 +174,21 @@ def test_a_library_that_cannot_be_made_or_loaded_is_object_code(monkeypatch: pyt
     code = compiler.build(kernel.source, kernel.signature, ())
     assert code[16] == 1
     assert object_code.load("source", ["Bytes"], code)(np.zeros(3, np.uint8)) == 12
+
+
+@needs_linker
+def test_a_linked_kernel_copies_by_the_one_function_that_glibc_has_for_this_processor() -> None:
+    from distinput.kernels import compiler
+
+    def source(out: Bytes, data: Bytes) -> None:
+        copy_bytes(out, 0, data, 0, data.size)
+
+    code = compiler.build(source, Kernel(source, source, None).signature, ())
+    assert b"\0memmove\0" in code
+    assert b"\0memcpy\0" not in code  # without a version it is that of 2002, with short vectors
+    out = np.zeros(999, np.uint8)
+    object_code.load("source", ["Bytes", "Bytes"], code)(out, np.arange(999).astype(np.uint8))
+    assert (out == np.arange(999).astype(np.uint8)).all()
 
 
 @needs_linker

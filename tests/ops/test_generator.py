@@ -412,3 +412,21 @@ def test_a_pass_of_another_dataset_over_an_iterator_that_has_ended_is_told() -> 
     assert dataset().to_list() == [0, 1, 2]
     with pytest.warns(InputWarning, match="gave the iterator of an earlier pass again, which had ended"):
         assert dataset().to_list() == []
+
+
+@given(st.lists(st.one_of(st.text(max_size=3), st.binary(max_size=3)), max_size=9), st.booleans())
+def test_texts_of_many_elements_are_those_of_each(texts: list[Any], unknown: bool) -> None:
+    signature = (di.TensorSpec(None if unknown else [], "string"), SCALAR)
+    made = GENERATOR(lambda: zip(texts, range(len(texts)), strict=True), output_signature=signature)
+    fast = made.to_list()
+    with mock.patch.object(generator, "_as_said", return_value=None):
+        assert made.to_list() == fast
+    assert [text for text, _ in fast] == [text.encode() if isinstance(text, str) else text for text in texts]
+
+
+def test_texts_that_are_no_utf8_are_told_one_by_one() -> None:
+    made = GENERATOR(lambda: ["a", "\ud800"], output_signature=di.TensorSpec([], "string"))
+    with iter(made) as iterator:
+        assert next(iterator) == b"a"
+        with pytest.raises(UnicodeEncodeError):
+            next(iterator)

@@ -159,6 +159,25 @@ def test_fetch_size_must_be_positive(path: str) -> None:
         Dataset.from_sql(QUERY, opens(path), fetch_size=0)
 
 
+def test_no_more_rows_are_objects_at_a_time_than_stay_in_a_cache(path: str) -> None:
+    run(path, "INSERT INTO people SELECT id + 6000, name, x FROM people")
+    asked: list[int] = []
+
+    class Cursor(sqlite3.Cursor):
+        def fetchmany(self, size: int | None = 1) -> list[Any]:
+            asked.append(size or 0)
+            return super().fetchmany(size)
+
+    class Connection(sqlite3.Connection):
+        def cursor(self, factory: Any = Cursor) -> Any:
+            return super().cursor(factory)
+
+    dataset = Dataset.from_sql(QUERY, partial(sqlite3.connect, path, factory=Connection, check_same_thread=False))
+    asked.clear()  # of the rows by which types are inferred
+    assert len(ids(dataset)) == 6000
+    assert asked == [1024, 2048, 2048, 2048, 2048]
+
+
 def test_a_pass_that_ends_early_closes_its_connection(path: str) -> None:
     dataset = Dataset.from_sql(QUERY, opens(path)).batch(10).prefetch(2)
     for _ in range(3):
