@@ -12,7 +12,7 @@ from distinput.run.run import Run
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.block_sizes import small_blocks
 from tests.ops.iterating import Pairs, until_error
-from tests.patience import wait_until
+from tests.patience import threads_since, wait_until
 
 RANGE = di.data.Dataset.range
 
@@ -39,10 +39,10 @@ def test_elements_are_made_before_they_are_asked_for() -> None:
 
 
 def test_the_thread_ends_with_the_iterator() -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     with iter(RANGE(100_000).map(lambda x: x).prefetch(2)) as it:
         next(it)
-    wait_until(lambda: threading.active_count() <= before)
+    wait_until(lambda: not threads_since(before))
 
 
 def test_an_error_comes_in_its_turn() -> None:

@@ -12,6 +12,7 @@ from distinput.columns.column import Dense
 from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, buffered
 from distinput.values.nest import LEAF
+from tests.patience import threads_since
 
 
 def block(number: int) -> Block:
@@ -88,7 +89,7 @@ def test_a_buffer_that_is_stopped_gives_what_waits_and_leaves_the_stream_open() 
 
 
 def test_a_consumer_that_is_dropped_ends_the_thread() -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     source = Numbered(20)
     with Run() as run:
         stream = buffered(source.stream(), Buffer(8, 1e9), run, OpCounters())
@@ -96,7 +97,7 @@ def test_a_consumer_that_is_dropped_ends_the_thread() -> None:
         del stream
         gc.collect()
         assert source.closed
-    assert threading.active_count() == before
+    assert threads_since(before) == []
 
 
 class Late:
