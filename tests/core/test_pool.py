@@ -78,6 +78,7 @@ def test_calls_come_in_the_order_of_the_items_and_the_first_error_is_raised() ->
     assert mapped(lambda x: x * 2, range(50), 4) == list(range(0, 100, 2))
     assert mapped(len, [], 4) == []
     begun: list[int] = []
+    together = threading.Barrier(4)
 
     def fails(x: int) -> int:
         begun.append(x)
@@ -85,12 +86,18 @@ def test_calls_come_in_the_order_of_the_items_and_the_first_error_is_raised() ->
             raise KeyError(x)
         return x
 
+    def all_fail(x: int) -> int:
+        begun.append(x)
+        together.wait(60)
+        raise KeyError(x)
+
     with pytest.raises(KeyError, match="1"):
         mapped(fails, range(1000), 1)
     assert begun == [0, 1]
-    with pytest.raises(KeyError):
-        mapped(fails, range(1000), 4)
-    assert len(begun) < 500
+    begun.clear()
+    with pytest.raises(KeyError, match="0"):
+        mapped(all_fail, range(1000), 4)
+    assert sorted(begun) == [0, 1, 2, 3]
 
 
 INTERRUPTED = """
