@@ -4,13 +4,14 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import distinput
 from distinput.errors import CancelledError
-from distinput.run.threads import Pool, mapped
+from distinput.run.threads import Pool, Task, mapped
 
 
 def test_results_and_errors_come_to_who_asks() -> None:
@@ -60,6 +61,22 @@ def test_what_has_not_begun_is_dropped() -> None:
     assert first.result() == 1
     with pytest.raises(RuntimeError, match="after shutdown"):
         pool.submit(int)
+
+
+def test_a_pool_that_is_shut_down_while_it_is_given_a_task_keeps_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(1)
+
+    class Given(Task[int]):
+        def __init__(self, call: Callable[[], int]) -> None:
+            super().__init__(call)
+            pool.shutdown()  # by the thread of a consumer that goes just now
+
+    monkeypatch.setattr("distinput.run.threads.Task", Given)
+    task = pool.submit(int)
+    for thread in pool.threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert task.done()
 
 
 def test_a_task_that_raises_what_says_that_it_is_cancelled_was_not() -> None:

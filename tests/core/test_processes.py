@@ -160,7 +160,10 @@ def test_work_that_ends_its_worker_each_time_is_an_error_and_no_hang(workers: Pr
 
 
 def test_what_a_worker_had_not_answered_is_given_to_another(workers: Processes, tmp_path: Path) -> None:
-    long = ("sleep once", str(tmp_path / "mark"))  # so that the worker is killed before its answer, however late that is
+    long = (
+        "sleep once",
+        str(tmp_path / "mark"),
+    )  # so that the worker is killed before its answer, however late that is
     for order in (1, long, 3, np.arange(9)):
         workers.send(0, order)
     assert workers.receive(0, always) == 1
