@@ -25,6 +25,24 @@ def threads_since(before: Collection[threading.Thread]) -> list[str]:
     return [each.name for each in set(threading.enumerate()) - set(before) if each.name != "distinput-kernels"]
 
 
+class Beside:
+    """What a call does that is to run beside another one: it waits for it, but not for long, since it may be the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alone: threading.Event | None = None
+
+    def wait(self) -> None:
+        with self._lock:
+            other, mine = self._alone, threading.Event()
+            self._alone = mine if other is None else None
+        if other is not None:
+            other.set()
+        elif not mine.wait(0.2):
+            with self._lock:
+                self._alone = None
+
+
 class Clock:
     """A clock in the place of the module `time`, which goes on when it is told to."""
 
