@@ -32,6 +32,7 @@ from distinput.run import run as run_module
 from distinput.run.run import CoreUse, core_use
 from tests.data.test_stats import INT64, Clock, clock
 from tests.depth import DEEP
+from tests.patience import Beside
 
 __all__ = ["clock"]
 
@@ -60,17 +61,17 @@ def _nothing_stays_mounted() -> Iterator[None]:
 
 
 class Visits:
-    """Calls that last a while, and how many of them there were at a time."""
+    """Calls that wait for another one beside them, and how many of them there were at a time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
-        self._lock = threading.Lock()
+        self._lock, self._another = threading.Lock(), Beside()
 
     def __call__(self, *_: object) -> int:
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.02)
+        self._another.wait()
         with self._lock:
             self.now -= 1
         return 0
@@ -332,8 +333,8 @@ def test_a_function_that_sleeps(clock: Clock) -> None:
 
 def test_a_function_that_sleeps_does_so_on_threads() -> None:
     alone, beside = Visits(), Visits()
-    _ = list(RANGE(48).map(lambda x: alone(x), output_signature=di.TensorSpec([], "int64")))
-    _ = list(RANGE(48).map(lambda x: beside(x), num_parallel_calls=8, output_signature=di.TensorSpec([], "int64")))
+    _ = list(RANGE(4).map(lambda x: alone(x), output_signature=di.TensorSpec([], "int64")))
+    _ = list(RANGE(16).map(lambda x: beside(x), num_parallel_calls=8, output_signature=di.TensorSpec([], "int64")))
     assert alone.most == 1 < beside.most
 
 

@@ -31,6 +31,7 @@ from distinput.testing.laws.trace import until_error as until_failure
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
 from tests.ops.iterating import until_error
+from tests.patience import Beside
 
 RANGE = di.data.Dataset.range
 INT32, INT64 = di.TensorSpec([], "int32"), di.TensorSpec([], "int64")
@@ -464,8 +465,10 @@ def lengths(row: Any) -> Any:
 
 
 def test_calls_run_on_other_threads() -> None:
+    another = Beside()
+
     def thread(x: Any) -> Any:
-        time.sleep(0.001)
+        another.wait()
         return threading.get_ident()
 
     seen = set(RANGE(60).map(thread, output_signature=INT64).on_workers("threads:3").to_list())
