@@ -147,7 +147,7 @@ def test_every_function_has_one_outcome_although_some_fail(seed: int) -> None:
         assert len(errors) == len(set(errors)), "an error is raised once"
         for number, result in results.items():
             try:
-                value = result.fetch(10)
+                value = result.fetch(60)
             except CancelledError:
                 assert errors
             except KeyError as error:
@@ -211,4 +211,4 @@ def test_a_lost_server_ends_all_waiting(seed: int) -> None:
         assert isinstance(joined(coordinator), di.errors.UnavailableError)
         for result in results:
             with suppress(CancelledError, di.errors.UnavailableError):
-                result.fetch(10)
+                result.fetch(60)

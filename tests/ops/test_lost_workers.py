@@ -32,7 +32,7 @@ from tests.ops.test_on_workers import INT64, RANGE
 from tests.ports import free_ports
 
 pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
-pytestmark = [pytest.mark.timeout(cases(120, 1800)), pytest.mark.needs_engine("dask")]
+pytestmark = [pytest.mark.timeout(cases(600, 1800)), pytest.mark.needs_engine("dask")]
 
 ROWS = di.TensorSpec([2], "int64")
 
