@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long tests wait for what is sure to come, on a machine as slow and as busy as it may be."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 PATIENCE = 60.0
 """Seconds, so long that only what hangs takes them."""
@@ -14,6 +15,32 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < until, "it does not come true"
         time.sleep(0.005)
+
+
+def threads_since(before: Collection[threading.Thread]) -> list[str]:
+    """The names of threads that began since, and run; not that of the one that compiles kernels, for all.
+
+    Threads that earlier tests left to end may end at any moment, so their number says nothing.
+    """
+    return [each.name for each in set(threading.enumerate()) - set(before) if each.name != "distinput-kernels"]
+
+
+class Beside:
+    """What a call does that is to run beside another one: it waits for it, but not for long, since it may be the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alone: threading.Event | None = None
+
+    def wait(self) -> None:
+        with self._lock:
+            other, mine = self._alone, threading.Event()
+            self._alone = mine if other is None else None
+        if other is not None:
+            other.set()
+        elif not mine.wait(0.2):
+            with self._lock:
+                self._alone = None
 
 
 class Clock:

@@ -253,6 +253,8 @@ class Pool:
             thread = threading.Thread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name, daemon=True)
             self.threads.append(thread)
             thread.start()
+        if self._closed:  # meanwhile, by another thread, which did not know of this task and this thread
+            self.shutdown()
         return task
 
     def grow(self, threads: int) -> None:
@@ -342,6 +344,7 @@ class Threads:
         self._pools: list[Pool] = []
         self._shared: dict[str, Pool] = {}
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
+        self._ended = False
         # The garbage collector may end a stream while its own thread is in here.
         self._lock = threading.RLock()
 
@@ -368,6 +371,8 @@ class Threads:
             if pool is None:
                 pool = self._shared[work] = Pool(threads, context=self._context)
                 self._pools.append(pool)
+                if self._ended:  # a thread of the run was slow to hear of it
+                    pool.shutdown()
             pool.grow(threads)
             return pool
 
@@ -400,6 +405,7 @@ class Threads:
     def end(self) -> None:
         """Tell all threads to end."""
         with self._lock:
+            self._ended = True
             pools, single = list(self._pools), list(self._single)
         for _, end in reversed(single):
             end()

@@ -4,13 +4,14 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import distinput
 from distinput.errors import CancelledError
-from distinput.run.threads import Pool, mapped
+from distinput.run.threads import Pool, Task, mapped
 
 
 def test_results_and_errors_come_to_who_asks() -> None:
@@ -62,6 +63,22 @@ def test_what_has_not_begun_is_dropped() -> None:
         pool.submit(int)
 
 
+def test_a_pool_that_is_shut_down_while_it_is_given_a_task_keeps_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(1)
+
+    class Given(Task[int]):
+        def __init__(self, call: Callable[[], int]) -> None:
+            super().__init__(call)
+            pool.shutdown()  # by the thread of a consumer that goes just now
+
+    monkeypatch.setattr("distinput.run.threads.Task", Given)
+    task = pool.submit(int)
+    for thread in pool.threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert task.done()
+
+
 def test_a_task_that_raises_what_says_that_it_is_cancelled_was_not() -> None:
     def cancels() -> None:
         raise CancelledError("by the function")
@@ -78,6 +95,7 @@ def test_calls_come_in_the_order_of_the_items_and_the_first_error_is_raised() ->
     assert mapped(lambda x: x * 2, range(50), 4) == list(range(0, 100, 2))
     assert mapped(len, [], 4) == []
     begun: list[int] = []
+    together = threading.Barrier(4)
 
     def fails(x: int) -> int:
         begun.append(x)
@@ -85,12 +103,18 @@ def test_calls_come_in_the_order_of_the_items_and_the_first_error_is_raised() ->
             raise KeyError(x)
         return x
 
+    def all_fail(x: int) -> int:
+        begun.append(x)
+        together.wait(60)
+        raise KeyError(x)
+
     with pytest.raises(KeyError, match="1"):
         mapped(fails, range(1000), 1)
     assert begun == [0, 1]
-    with pytest.raises(KeyError):
-        mapped(fails, range(1000), 4)
-    assert len(begun) < 500
+    begun.clear()
+    with pytest.raises(KeyError, match="0"):
+        mapped(all_fail, range(1000), 4)
+    assert sorted(begun) == [0, 1, 2, 3]
 
 
 INTERRUPTED = """

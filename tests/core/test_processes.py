@@ -8,6 +8,7 @@ import sys
 import time
 import types
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ def answer(order: Any) -> Any:
             return memoryview(b"")
         case ("sleep", seconds):
             time.sleep(seconds)
+        case ("sleep once", mark):
+            with suppress(FileExistsError), open(mark, "x"):
+                time.sleep(600)
     return order
 
 
@@ -155,13 +159,17 @@ def test_work_that_ends_its_worker_each_time_is_an_error_and_no_hang(workers: Pr
     assert workers.broken
 
 
-def test_what_a_worker_had_not_answered_is_given_to_another(workers: Processes) -> None:
-    for order in (1, ("sleep", 0.2), 3, np.arange(9)):
+def test_what_a_worker_had_not_answered_is_given_to_another(workers: Processes, tmp_path: Path) -> None:
+    long = (
+        "sleep once",
+        str(tmp_path / "mark"),
+    )  # so that the worker is killed before its answer, however late that is
+    for order in (1, long, 3, np.arange(9)):
         workers.send(0, order)
     assert workers.receive(0, always) == 1
     lost = workers.pids[0]
     os.kill(lost, signal.SIGKILL)
-    assert workers.receive(0, always) == ("sleep", 0.2)
+    assert workers.receive(0, always) == long
     assert is_gone(lost)
     assert workers.pids[0] != lost
     assert workers.receive(0, always) == 3

@@ -45,6 +45,14 @@ def test_ending_all_tells_single_threads_and_pools() -> None:
         assert not single.is_alive()
 
 
+def test_what_streams_share_is_over_with_the_run_also_for_a_thread_that_asks_late() -> None:
+    threads = Threads()
+    threads.end()
+    late = threads.shared_pool("decoding", 2)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        late.submit(print)
+
+
 def test_the_end_of_a_stream_ends_its_thread_also_after_an_error() -> None:
     threads, told = Threads(), threading.Event()
     single = threading.Thread(target=told.wait, args=(60,), daemon=True)

@@ -32,6 +32,7 @@ from distinput.run import run as run_module
 from distinput.run.run import CoreUse, core_use
 from tests.data.test_stats import INT64, Clock, clock
 from tests.depth import DEEP
+from tests.patience import Beside
 
 __all__ = ["clock"]
 
@@ -60,17 +61,17 @@ def _nothing_stays_mounted() -> Iterator[None]:
 
 
 class Visits:
-    """Calls that last a while, and how many of them there were at a time."""
+    """Calls that wait for another one beside them, and how many of them there were at a time."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
-        self._lock = threading.Lock()
+        self._lock, self._another = threading.Lock(), Beside()
 
     def __call__(self, *_: object) -> int:
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        time.sleep(0.02)
+        self._another.wait()
         with self._lock:
             self.now -= 1
         return 0
@@ -332,8 +333,8 @@ def test_a_function_that_sleeps(clock: Clock) -> None:
 
 def test_a_function_that_sleeps_does_so_on_threads() -> None:
     alone, beside = Visits(), Visits()
-    _ = list(RANGE(48).map(lambda x: alone(x), output_signature=di.TensorSpec([], "int64")))
-    _ = list(RANGE(48).map(lambda x: beside(x), num_parallel_calls=8, output_signature=di.TensorSpec([], "int64")))
+    _ = list(RANGE(4).map(lambda x: alone(x), output_signature=di.TensorSpec([], "int64")))
+    _ = list(RANGE(16).map(lambda x: beside(x), num_parallel_calls=8, output_signature=di.TensorSpec([], "int64")))
     assert alone.most == 1 < beside.most
 
 
@@ -426,12 +427,19 @@ def test_what_a_process_had_of_the_cores() -> None:
     assert (core_use() - begin).seconds > slept.seconds
 
 
-def test_images_that_are_decoded_are_saved(tmp_path: Path) -> None:
+def test_images_that_are_decoded_are_saved(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Advice names what a user can write: not the function of ours that decodes, nor what its dataset does not take."""
     image = pytest.importorskip("PIL.Image")
     for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         image.fromarray(np.random.default_rng(1).integers(0, 255, (400, 400, 3), np.uint8)).save(tmp_path / name)
+    opens = image.open
+
+    def slowly(*given: Any, **more: Any) -> Any:
+        clock.work(0.1)
+        return opens(*given, **more)
+
+    monkeypatch.setattr(image, "open", slowly)
     images = di.data.ImageFolderDataset(tmp_path)
     told = bench(images, None, warm_up=0)
     assert told.slowest == "1:map"
@@ -546,7 +554,10 @@ def is_odd(*parts: Any) -> bool:
 @pytest.mark.parametrize(
     "make", [lambda: RANGE(9), lambda: RANGE(9).enumerate(), lambda: RANGE(9).map(lambda x: {"x": x})]
 )
-def test_a_predicate_that_is_tried_in_processes_keeps_the_same(make: Callable[[], di.data.Dataset]) -> None:
+def test_a_predicate_that_is_tried_in_processes_keeps_the_same(
+    make: Callable[[], di.data.Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)  # a process for each
     keep: Any = of_dict if isinstance(make().element_spec, dict) else is_odd
     kept = make().filter(keep)
     (change,) = [name for name in bench_module.CHANGES if "predicate" in name]

@@ -11,6 +11,7 @@ import pytest
 import distinput as di
 from distinput.errors import OutOfRangeError, StateError
 from tests.ops.iterating import plain
+from tests.patience import threads_since
 
 RANGE = di.data.Dataset.range
 DATASET = RANGE(7).shuffle(5, seed=3).batch(2)
@@ -74,11 +75,11 @@ def test_an_error_takes_the_place_of_an_element() -> None:
 
 
 def test_closing_ends_threads_and_elements() -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     with iter(RANGE(1000).map(lambda x: x, num_parallel_calls=2).prefetch(2)) as it:
         next(it)
     it.close()
-    assert threading.active_count() == before
+    assert threads_since(before) == []
     assert next(it, None) is None
 
 

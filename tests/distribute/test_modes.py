@@ -89,13 +89,13 @@ def test_one_scope_of_several_threads_is_left_by_each() -> None:
     def other() -> None:
         with scope:
             there.set()
-            leave.wait(20)
+            leave.wait(60)
             assert get_strategy() is ONE
 
     thread = threading.Thread(target=other)
     with scope:
         thread.start()
-        there.wait(20)
+        there.wait(60)
     assert not modes.stack
     leave.set()
-    thread.join(20)
+    thread.join(60)

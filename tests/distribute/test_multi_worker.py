@@ -311,7 +311,7 @@ def test_means_of_bfloat16_have_their_dtype() -> None:
         found.append(strategy.reduce("MEAN", di.distribute.PerReplica([large]), axis=None)[0])
         return [(float(each), each.dtype == bfloat16) for each in found]
 
-    assert on_workers([1, 1], body, timeout=20) == [[(2.0, True)] * 2] * 2
+    assert on_workers([1, 1], body, timeout=60) == [[(2.0, True)] * 2] * 2
 
 
 def test_elements_without_rows_are_refused_on_all_workers() -> None:
@@ -321,7 +321,7 @@ def test_elements_without_rows_are_refused_on_all_workers() -> None:
         )
         return list(strategy.experimental_distribute_dataset(scalars))
 
-    for found in on_workers([1, 1], body, timeout=20):
+    for found in on_workers([1, 1], body, timeout=60):
         assert isinstance(found, InvalidArgumentError)
         assert "at least one dimension to be cut" in str(found)
 
@@ -343,7 +343,7 @@ def test_a_state_after_an_error_of_the_input_is_before_it() -> None:
         assert iterator.state() == before
         return before["ended"], before["step"]
 
-    assert on_workers([1, 1], body, timeout=20) == [(False, 1)] * 2
+    assert on_workers([1, 1], body, timeout=60) == [(False, 1)] * 2
 
 
 def test_text_of_several_workers_is_treated_as_that_of_one_process() -> None:

@@ -164,5 +164,5 @@ def test_a_mistake_of_one_worker_fails_that_call_on_all_and_no_other() -> None:
             assert strategy.reduce("SUM", di.distribute.PerReplica([1.0, 2.0]), axis=None) == 6
         return said
 
-    zero, one = on_workers([2, 2], body, timeout=20)
+    zero, one = on_workers([2, 2], body, timeout=60)
     assert zero == one

@@ -21,8 +21,8 @@ def test_workers_that_call_differently(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["torch", "jax"])  # MPI ends the job where a call is left under way
 def test_workers_that_wait_for_one_another_in_different_calls(engine: str) -> None:
-    for found in run(engine, [1, 1], "differ", ["crossed"], timeout=30.0).results:
+    for found in run(engine, [1, 1], "differ", ["crossed"], timeout=120.0).results:
         assert found["crossed"]["error"] == "Mismatch", found
         assert "reduce SUM, axis=None, after step 1 of the input (call" in found["crossed"]["text"]
         assert "next step of input 1, at programs.py:" in found["crossed"]["text"]
-        assert found["crossed"]["after"] < 15.0  # not when the time of the group is over
+        assert found["crossed"]["after"] < 60.0  # not when the time of the group is over

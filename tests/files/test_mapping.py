@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-import os
 from pathlib import Path
 
 import pytest
 
 from distinput.errors import NotFoundError
 from distinput.files.whole_files import mapped
+from distinput.testing.left_behind import _open_files
 
 
 def test_the_bytes_of_a_file_without_an_open_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"hello")
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     whole = mapped(str(path))
     assert whole.tobytes() == b"hello"
     assert not whole.flags.writeable
     assert mapped(str(path)) is whole
-    if before:
-        assert len(os.listdir("/proc/self/fd")) == before
+    assert not _open_files()[str(path)]
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

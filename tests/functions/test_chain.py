@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import pickle
-import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from distinput.rewrite.rules import map_of_map
 from distinput.run.run import Run, called
 from distinput.testing import check_restart, check_rewrites
 from distinput.testing.pipeline import MAPS, SIGNATURES
-from tests.ops.iterating import until_error
+from tests.ops.iterating import Times, until_error
 
 RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")
@@ -135,12 +134,15 @@ def test_a_function_cannot_end_a_data_set_by_stop_iteration(maps: int) -> None:
     assert "StopIteration" in str(error)
 
 
-def test_slow_calls_are_sent_one_by_one_and_quick_ones_together() -> None:
+def test_slow_calls_are_sent_one_by_one_and_quick_ones_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Times(monkeypatch, here=0.006)
+    monkeypatch.setattr("distinput.run.run.perf_counter", lambda: calls.now)
     blocks = RANGE(100).node.open({"row": 0}, Run())
-    slow = called(blocks, {"input": {}, "skip": 0}, lambda x: time.sleep(0.006))
+    slow = called(blocks, {"input": {}, "skip": 0}, calls)
     assert len(next(slow)[0]) == 1
+    calls.here = 1e-6
     blocks = RANGE(4096).node.open({"row": 0}, Run())
-    quick = called(blocks, {"input": {}, "skip": 0}, lambda x: x)
+    quick = called(blocks, {"input": {}, "skip": 0}, calls)
     assert len(next(quick)[0]) > 50
 
 

@@ -12,7 +12,7 @@ import distinput as di
 from distinput.run.run import Run
 from distinput.testing import check_restart
 from distinput.testing.pipeline import MAPS, SIGNATURES
-from tests.ops.iterating import Pairs
+from tests.ops.iterating import Times
 
 RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")
@@ -102,7 +102,8 @@ def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.workers._MOST_ROWS", 4)
     monkeypatch.setattr("distinput.functions.workers._MOST_WAITING", 2)
-    dataset = RANGE(200).map(Pairs(), num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
+    slow = Times(monkeypatch, here=0.1)
+    dataset = RANGE(200).map(slow, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(200))
     assert dataset.stats()["1:map"]["chose"] == "2 threads"
     with iter(dataset) as elements:
@@ -114,9 +115,11 @@ def test_autotune_uses_threads_where_they_pay(monkeypatch: pytest.MonkeyPatch) -
 def test_autotune_uses_more_threads_than_cores_where_calls_wait(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr("distinput.ops.map.cores", lambda: count)
 
+    slow = Times(monkeypatch, here=1.0)
+
     def asks(x: Any) -> Any:
-        time.sleep(0.005)
-        return x
+        time.sleep(0.001)
+        return slow(x)
 
     dataset = RANGE(300).map(asks, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(300))
@@ -128,11 +131,11 @@ def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.workers._BEFORE_TRIAL", 0.0)
     monkeypatch.setattr("distinput.functions.workers._LEAST_CALL", 0.1)
-    threads = set()
+    threads, short = set(), Times(monkeypatch, here=0.05)
 
     def note(x: Any) -> Any:
         threads.add(threading.current_thread())
-        return x
+        return short(x)
 
     dataset = RANGE(1000).map(note, num_parallel_calls=di.data.AUTOTUNE, output_signature=INT64, vectorize=False)
     assert dataset.to_list() == list(range(1000))

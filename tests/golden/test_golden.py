@@ -166,6 +166,6 @@ def test_the_files_are_as_they_were_received() -> None:
 def test_the_runner_works_as_it_was_received() -> None:
     command = [sys.executable, str(FOLDER / "run_golden.py"), str(PUBLIC)]
     command += ["--skip", ",".join(NOT_YET), "--only", "data.range"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "13/13 cases pass" in run.stdout

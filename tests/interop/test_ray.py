@@ -16,7 +16,7 @@ ray = pytest.importorskip("ray", reason="ray is not installed; `pip install 'dis
 
 Dataset = di.data.Dataset
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from distinput.distribute.seats.threads import ThreadSeats
 from distinput.errors import CancelledError
 from tests.depth import cases
 from tests.distribute.coordinator.clusters import both_packings, cluster
+from tests.patience import wait_until
 
 SEEDS = range(cases(5, 12))
 
@@ -41,6 +42,7 @@ def losses(seats: ThreadSeats, seed: int) -> Any:
     thread = threading.Thread(target=take_away)
     thread.start()
     try:
+        wait_until(lambda: count[0])
         yield count
     finally:
         over.set()
@@ -99,7 +101,7 @@ def test_every_result_is_right_although_workers_are_lost(seed: int, packing: Pac
             time.sleep(pause)
             return number * number
 
-        with losses(seats, seed) as lost:
+        with losses(seats, seed):
             results = [coordinator.schedule(step, (i, random.choice([0, 0, 0.001]))) for i in range(150)]
             assert joined(coordinator) is None
         assert coordinator.fetch(results) == [i * i for i in range(150)]
@@ -108,7 +110,6 @@ def test_every_result_is_right_although_workers_are_lost(seed: int, packing: Pac
         assert set(begun) == set(range(150)), "every function ran"
         assert begun.total() <= 150 + coordinator._queue.put_backs, "only those put back ran again"
         assert int(total.numpy()) == begun.total(), "every addition is counted once"
-        assert lost[0] or seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -146,7 +147,7 @@ def test_every_function_has_one_outcome_although_some_fail(seed: int) -> None:
         assert len(errors) == len(set(errors)), "an error is raised once"
         for number, result in results.items():
             try:
-                value = result.fetch(10)
+                value = result.fetch(60)
             except CancelledError:
                 assert errors
             except KeyError as error:
@@ -210,4 +211,4 @@ def test_a_lost_server_ends_all_waiting(seed: int) -> None:
         assert isinstance(joined(coordinator), di.errors.UnavailableError)
         for result in results:
             with suppress(CancelledError, di.errors.UnavailableError):
-                result.fetch(10)
+                result.fetch(60)

@@ -14,6 +14,7 @@ import pytest
 import distinput as di
 from distinput.functions import workers
 from distinput.values.nest import structure_of
+from tests.patience import Beside
 
 Dataset = di.data.Dataset
 N = 6
@@ -113,6 +114,18 @@ def slowly(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return call
 
 
+def beside_another(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """So that each of two threads has calls, however busy the machine is."""
+    another = Beside()
+
+    def call(element: Any) -> Any:
+        result = function(element)
+        another.wait()
+        return result
+
+    return call
+
+
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_threads_are_not_tried_with_a_function_that_fills_one_buffer(
     wrap: str, monkeypatch: pytest.MonkeyPatch
@@ -141,7 +154,7 @@ def test_two_slow_calls_are_enough_to_see_it() -> None:
 def test_calls_on_threads_that_fill_one_buffer_are_found(size: int, wrap: str, where: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         ways: dict[str, Any] = {"num_parallel_calls": 2} if where == "threads" else {"executor": pool}
-        dataset = Dataset.range(MANY).map(slowly(refilled(size, WRAPS[wrap])), on_error="skip", **ways)
+        dataset = Dataset.range(MANY).map(beside_another(refilled(size, WRAPS[wrap])), on_error="skip", **ways)
         with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):
             list(dataset)
 
@@ -163,7 +176,8 @@ def test_pieces_on_threads_that_fill_one_buffer_are_found() -> None:
 
 
 def test_what_goes_from_one_function_to_the_next_is_looked_at() -> None:
-    filled = Dataset.range(MANY).map(refilled(3), num_parallel_calls=2).map(slowly(np.copy), num_parallel_calls=2)
+    copied = beside_another(np.copy)
+    filled = Dataset.range(MANY).map(refilled(3), num_parallel_calls=2).map(copied, num_parallel_calls=2)
     with pytest.raises(di.errors.InvalidArgumentError, match=r"^map: calls on several threads fill one array"):
         list(filled)
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 import distinput as di
 from distinput.testing import check_nothing_left
 from distinput.testing.pipelines import Pipeline, pipelines
+from tests.patience import threads_since
 
 Dataset = di.data.Dataset
 
@@ -94,11 +95,11 @@ def test_pipelines_with_threads_and_files_leave_nothing(name: str, files: list[s
     ],
 )
 def test_threads_do_not_pile_up_while_a_pass_runs(again: Callable[[], di.data.Dataset]) -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     most = 0
     with iter(again()) as elements:
         for _ in elements:
-            most = max(most, threading.active_count() - before)
+            most = max(most, len(threads_since(before)))
     assert most <= 8
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from tests.patience import Beside
 
 RANGE = di.data.Dataset.range
 COUNT = 7
@@ -200,12 +201,12 @@ UNSEEN = ("a record of NumPy", "such a record in a tuple", "a mapping", "a ragge
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UNSEEN])
 def test_what_several_threads_fill_is_an_error(kind: str) -> None:
-    one, lock = KINDS[kind](), threading.Lock()
+    one, lock, another = KINDS[kind](), threading.Lock(), Beside()
 
     def fill(i: Any) -> Any:
         with lock:  # so that another call comes between, and not into the middle
             filled(one, int(i))
-        time.sleep(0.001)
+        another.wait()
         return one
 
     with pytest.raises(di.errors.InvalidArgumentError, match=r"fill one \w+(, one,)? over each other's results"):

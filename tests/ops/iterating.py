@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the ops share: elements in Python's types, what came before an error, small states, calls that overlap."""
+"""What the tests of the ops share: elements in Python's types, what came before an error, small states, timed calls."""
 
 import json
 import threading
 from typing import Any
 
 import numpy as np
+import pytest
 
 from distinput.data import Dataset
+from distinput.run.run import Run
 
 
 def plain(value: Any) -> Any:
@@ -40,20 +42,14 @@ def state_bytes(dataset: Dataset, elements: int) -> int:
         return len(json.dumps(it.state()))
 
 
-class Pairs:
-    """Calls that are quick when two of them run at the same time, and slow when one runs alone."""
+class Times:
+    """Calls that take their time by the clock of the runs, so long on the main thread and so long on others, at any load."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.alone: threading.Event | None = None
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, here: float, elsewhere: float = 0.0) -> None:
+        self.here, self.elsewhere, self.now, self.lock = here, elsewhere, 0.0, threading.Lock()
+        monkeypatch.setattr(Run, "clock", staticmethod(lambda: self.now))
 
     def __call__(self, x: Any) -> Any:
         with self.lock:
-            other, mine = self.alone, threading.Event()
-            self.alone = mine if other is None else None
-        if other is not None:
-            other.set()
-        elif not mine.wait(0.1):
-            with self.lock:
-                self.alone = None
+            self.now += self.here if threading.current_thread() is threading.main_thread() else self.elsewhere
         return x

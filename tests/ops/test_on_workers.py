@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -30,7 +30,8 @@ from distinput.testing.laws.trace import PassTrace
 from distinput.testing.laws.trace import until_error as until_failure
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
-from tests.ops.iterating import until_error
+from tests.ops.iterating import Times, until_error
+from tests.patience import Beside
 
 RANGE = di.data.Dataset.range
 INT32, INT64 = di.TensorSpec([], "int32"), di.TensorSpec([], "int64")
@@ -391,15 +392,17 @@ class Late(Executor):
 
     _max_workers = 2
 
-    def __init__(self, seconds: float) -> None:
-        self.inner, self.seconds, self.calls, self.rows = ThreadPoolExecutor(2), seconds, 0, 0
+    def __init__(self, sending: Callable[[int], object] = int, calling: Callable[[int], object] = int) -> None:
+        self.inner, self.sending, self.calling = ThreadPoolExecutor(2), sending, calling
+        self.calls = self.rows = 0
 
     def submit(self, function: Any, /, *given: Any) -> Any:  # type: ignore[override]
         self.calls, self.rows = self.calls + 1, self.rows + given[-1].content.unpacked()[0].rows
+        self.sending(0)
         return self.inner.submit(self._called, function, *given)
 
     def _called(self, function: Any, *given: Any) -> Any:
-        time.sleep(self.seconds)
+        self.calling(0)
         return function(*given)
 
 
@@ -407,8 +410,8 @@ def of_step(dataset: di.data.Dataset[Any]) -> dict[str, Any]:
     return next(told for name, told in dataset.stats().items() if name.endswith(":on_workers"))
 
 
-def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None:
-    elements, far = RANGE(200_000).map(double), Late(0.02)
+def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    elements, far = RANGE(200_000).map(double), Late(Times(monkeypatch, here=0.02))
     expected = plain(elements.batch(9000))
     served = elements.on_workers(far).batch(9000)
     assert plain(served) == expected
@@ -423,10 +426,19 @@ def test_functions_that_are_cheaper_than_their_way_stay_here_by_choice() -> None
     assert far.calls - before < 40
 
 
-def test_functions_that_take_longer_than_their_way_go_to_workers() -> None:
-    served = RANGE(400).map(slowly).on_workers(Late(0.0), target_workers="AUTO")
+LONG: list[Times] = []
+
+
+def long(x: Any) -> Any:
+    """Sent by its name to a service of this process."""
+    return LONG[-1](x)
+
+
+def test_functions_that_take_longer_than_their_way_go_to_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    LONG.append(Times(monkeypatch, here=0.0, elsewhere=0.002))
+    served = RANGE(400).map(long, output_signature=INT64).on_workers(Late(), target_workers="AUTO")
     assert "AUTO: no pass has measured yet whether workers pay" in served.explain()
-    assert [int(x) for x, _ in served] == list(range(400))
+    assert [int(x) for x in served] == list(range(400))
     assert of_step(served)["chose"] == "workers"
     assert "AUTO: at workers" in served.explain()
     assert "one more than 2 workers would take up to 33% of that away" in served.stats().bottleneck
@@ -438,7 +450,7 @@ def large(x: Any) -> Any:
 
 def test_what_is_under_way_is_bounded_by_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_workers, "_BYTES_UNDER_WAY", 12 << 20)
-    far, most, rows = Late(0.001), 0, 0
+    far, most, rows = Late(calling=lambda _: time.sleep(0.001)), 0, 0
     for _ in RANGE(300).map(large).on_workers(far, 200):
         most = max(most, far.rows - rows)
         rows += 1
@@ -464,8 +476,10 @@ def lengths(row: Any) -> Any:
 
 
 def test_calls_run_on_other_threads() -> None:
+    another = Beside()
+
     def thread(x: Any) -> Any:
-        time.sleep(0.001)
+        another.wait()
         return threading.get_ident()
 
     seen = set(RANGE(60).map(thread, output_signature=INT64).on_workers("threads:3").to_list())

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import itertools
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ from distinput.errors import InvalidArgumentError
 from distinput.run.run import Run
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.block_sizes import small_blocks
-from tests.ops.iterating import Pairs, until_error
-from tests.patience import wait_until
+from tests.ops.iterating import Times, until_error
+from tests.patience import threads_since, wait_until
 
 RANGE = di.data.Dataset.range
 
@@ -39,10 +38,10 @@ def test_elements_are_made_before_they_are_asked_for() -> None:
 
 
 def test_the_thread_ends_with_the_iterator() -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     with iter(RANGE(100_000).map(lambda x: x).prefetch(2)) as it:
         next(it)
-    wait_until(lambda: threading.active_count() <= before)
+    wait_until(lambda: not threads_since(before))
 
 
 def test_an_error_comes_in_its_turn() -> None:
@@ -62,8 +61,8 @@ INT64 = di.TensorSpec([], "int64")
 AUTOTUNE = di.data.AUTOTUNE
 
 
-def test_autotune_takes_a_thread_where_it_saves_time() -> None:
-    both = Pairs()  # quick for the loop and the function together, slow for each alone
+def test_autotune_takes_a_thread_where_it_saves_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Times(monkeypatch, here=0.1)  # the time of a function on the thread passes beside that of the loop
     dataset = RANGE(40).map(both, output_signature=INT64).prefetch(AUTOTUNE)
     with small_blocks(1):
         assert [both(int(x)) for x in dataset] == list(range(40))
@@ -93,22 +92,19 @@ def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over(
 def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 60.0)
 
-    def slower_elsewhere(x: int) -> int:
-        time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.1)
-        return x
-
+    slower_elsewhere = Times(monkeypatch, here=0.005, elsewhere=0.1)
     dataset = RANGE(40).map(slower_elsewhere, output_signature=INT64).prefetch(AUTOTUNE)
     choices = []
-    with iter(dataset) as elements:
+    with small_blocks(1), iter(dataset) as elements:
         for _ in elements:
-            time.sleep(0.005)
+            slower_elsewhere(0)
             choices.append(elements.stats()["2:prefetch"]["chose"].split(",")[0])
     assert "a thread" in choices
     assert choices[-1] == "inline"
 
 
-def test_the_next_pass_begins_with_what_autotune_found() -> None:
-    both = Pairs()
+def test_the_next_pass_begins_with_what_autotune_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Times(monkeypatch, here=0.1)
     dataset = RANGE(40).map(both, output_signature=INT64).prefetch(AUTOTUNE)
     before = dataset.__iter__().place()
     with small_blocks(1):
@@ -120,8 +116,8 @@ def test_the_next_pass_begins_with_what_autotune_found() -> None:
     assert dataset.__iter__().place() == before | {"epoch": 3}, "what was found is in no state"
 
 
-def test_a_trial_goes_on_in_the_next_pass() -> None:
-    both = Pairs()
+def test_a_trial_goes_on_in_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Times(monkeypatch, here=0.1)
     dataset = RANGE(7).map(both, output_signature=INT64).prefetch(AUTOTUNE)  # fewer blocks than a trial has
     chosen = []
     with small_blocks(1):

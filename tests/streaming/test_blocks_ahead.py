@@ -17,6 +17,7 @@ from distinput.streaming import ahead
 from distinput.streaming.ahead import Pace
 from distinput.values.nest import LEAF
 from tests.ops.iterating import plain, until_error
+from tests.patience import threads_since
 
 
 @pytest.fixture(autouse=True)
@@ -140,11 +141,11 @@ def test_an_error_comes_after_the_blocks_before_it() -> None:
 
 @pytest.mark.parametrize("ends", ["closed", "run over", "error"])
 def test_nothing_is_left(ends: str) -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     run = Run()
     stream: Any = ahead.blocks_ahead(Counted(9), run, Pace())
     next(stream), next(stream)
-    assert threading.active_count() > before
+    assert threads_since(before)
     if ends == "closed":
         stream.close()
     elif ends == "run over":
@@ -155,7 +156,7 @@ def test_nothing_is_left(ends: str) -> None:
             stream.throw(ZeroDivisionError())
     assert [run.read_ahead.enter(run.read_ahead.nbytes - 1), run.read_ahead.enter(1)] == [True, True]
     run.close()
-    assert threading.active_count() == before
+    assert threads_since(before) == []
 
 
 def check_restarts(dataset: di.data.Dataset) -> list[Any]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from distinput.columns.column import Dense
 from distinput.run.run import OpCounters, Run
 from distinput.streaming.buffered import Buffer, Stopped, buffered
 from distinput.values.nest import LEAF
+from tests.patience import threads_since, wait_until
 
 
 def block(number: int) -> Block:
@@ -88,7 +90,7 @@ def test_a_buffer_that_is_stopped_gives_what_waits_and_leaves_the_stream_open() 
 
 
 def test_a_consumer_that_is_dropped_ends_the_thread() -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     source = Numbered(20)
     with Run() as run:
         stream = buffered(source.stream(), Buffer(8, 1e9), run, OpCounters())
@@ -96,7 +98,7 @@ def test_a_consumer_that_is_dropped_ends_the_thread() -> None:
         del stream
         gc.collect()
         assert source.closed
-    assert threading.active_count() == before
+    assert threads_since(before) == []
 
 
 class Late:
@@ -114,10 +116,8 @@ class Late:
         for _ in range(buffer.blocks if full else 1):
             buffer.put(self.item)
         if full:
-            room = threading.Timer(0.02, buffer.get)
-            room.start()
-            buffer.put(self.item)  # waits
-            room.join()
+            with self.meanwhile(buffer.get):
+                buffer.put(self.item)
         while buffer.items:
             buffer.get()
 
@@ -125,10 +125,21 @@ class Late:
             self.now += seconds
             buffer.put(self.item)
 
-        late = threading.Timer(0.02, put)
-        late.start()
-        buffer.get()
-        late.join()
+        with self.meanwhile(put):
+            buffer.get()
+
+    @contextmanager
+    def meanwhile(self, call: Callable[[], object]) -> Iterator[None]:
+        """What is called once somebody waits at the buffer."""
+
+        def wait_and_call() -> None:
+            wait_until(lambda: self.buffer._waiting)
+            call()
+
+        thread = threading.Thread(target=wait_and_call)
+        thread.start()
+        yield
+        thread.join()
 
 
 def test_the_buffer_grows_where_the_thread_was_late_for_long_after_it_was_full(monkeypatch: pytest.MonkeyPatch) -> None:

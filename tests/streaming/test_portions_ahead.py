@@ -19,6 +19,7 @@ from distinput.streaming import ahead
 from distinput.testing import check_nothing_left
 from distinput.values.nest import LEAF
 from tests.ops.iterating import plain, until_error
+from tests.patience import threads_since
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +92,7 @@ def test_the_first_block_alone_takes_one_portion() -> None:
 def settled(run: Run, portions: Portions, expected: list[int]) -> bool:
     """Whether just these portions are decoded once the threads have nothing left to do."""
     deadline = threading.Event()
-    for _ in range(200):
+    for _ in range(6000):  # only what fails takes so long
         if portions.numbers == expected:
             break
         deadline.wait(0.01)
@@ -176,11 +177,11 @@ def test_what_waits_for_a_network_is_made_ahead_on_a_single_core_too(monkeypatch
 
 @pytest.mark.parametrize("ends", ["closed", "run over", "error"])
 def test_nothing_is_left(ends: str) -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     run = Run()
     stream: Any = ahead.portions_ahead(iter(Portions(9)), run)
     next(stream), next(stream)
-    assert threading.active_count() > before
+    assert threads_since(before)
     if ends == "closed":
         stream.close()
     elif ends == "run over":
@@ -191,7 +192,7 @@ def test_nothing_is_left(ends: str) -> None:
             stream.throw(ZeroDivisionError())
     assert [run.read_ahead.enter(run.read_ahead.nbytes - 1), run.read_ahead.enter(1)] == [True, True]
     run.close()
-    assert threading.active_count() == before
+    assert threads_since(before) == []
 
 
 def test_errors_keep_their_place() -> None:

@@ -20,6 +20,7 @@ from distinput.run.run import OpCounters, Run
 from distinput.testing.elements import difference, exact
 from distinput.testing.pipelines import Pipeline, pipelines
 from tests.depth import cases
+from tests.patience import threads_since
 
 RANGE = di.data.Dataset.range
 
@@ -89,9 +90,9 @@ def test_passes_are_numbered_as_without_a_recording() -> None:
 
 def test_work_in_threads_is_noted_where_it_happens() -> None:
     dataset = RANGE(64).map(lambda x: x + 1, num_parallel_calls=2).prefetch(8)
-    before = threading.active_count()
+    before = threading.enumerate()
     recording = recorded(dataset)
-    assert threading.active_count() == before
+    assert threads_since(before) == []
     kinds = {(span.step, span.kind) for span in recording.trace.spans}
     assert {("1:map", "task"), ("1:map", "step"), ("2:prefetch", "wait")} <= kinds
     tasks = {span.thread for span in recording.trace.spans if span.kind == "task"}

@@ -10,6 +10,7 @@ import pytest
 
 from distinput.distribute.coordinator.closures import Closure, ClosureQueue
 from distinput.errors import CancelledError, FailedPreconditionError, UnavailableError
+from tests.patience import wait_until
 
 
 def put(queue: ClosureQueue, *names: str) -> list[Closure]:
@@ -111,7 +112,7 @@ def test_join_does_not_wait_for_what_is_put_meanwhile() -> None:
     put(queue, "a")
     first = take(queue)
     join = Waiting(queue.join)
-    assert join.still()
+    wait_until(lambda: queue._progress._waiters)  # type: ignore[attr-defined]  # it waits for "a" alone
     put(queue, "b")
     finish(queue, first)
     assert join.end() is None

@@ -260,7 +260,7 @@ def test_a_coordinator_lives_until_its_functions_have_run() -> None:
     make()
     gc.collect()
     release.set()
-    assert [result.fetch(10) for result in results] == [True] * 3
+    assert [result.fetch(60) for result in results] == [True] * 3
     wait_until(lambda: gc.collect() >= 0 and len(worker_threads()) <= before)
 
 

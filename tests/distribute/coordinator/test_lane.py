@@ -42,7 +42,7 @@ def test_a_function_that_loses_its_worker_again_and_again_is_named() -> None:
         assert len(times) == 7
         with pytest.raises(AbortedError):
             result.fetch()
-        assert coordinator.schedule(lambda: 1).fetch(10) == 1
+        assert coordinator.schedule(lambda: 1).fetch(60) == 1
 
 
 def test_no_retry_means_no_retry() -> None:
@@ -56,10 +56,10 @@ def test_an_idle_worker_that_is_lost_costs_no_retry_and_makes_its_values_anew() 
     made: list[int] = []
     with cluster(workers=1, max_retries=0) as (seats, _, coordinator):
         values = coordinator.create_per_worker_resource(lambda: made.append(1) or len(made))
-        assert coordinator.schedule(lambda x: x, (values,)).fetch(10) == 1
+        assert coordinator.schedule(lambda x: x, (values,)).fetch(60) == 1
         seats.lose("worker-0")
         wait_until(lambda: len(made) == 2)  # at once, not only when a closure comes
-        assert coordinator.schedule(lambda x: x, (values,)).fetch(10) == 2
+        assert coordinator.schedule(lambda x: x, (values,)).fetch(60) == 2
 
 
 def test_other_workers_go_on_while_one_is_away_and_it_takes_part_again() -> None:
@@ -82,15 +82,15 @@ def test_a_lost_worker_is_waited_for_only_so_long() -> None:
         with pytest.raises(UnavailableError, match=r"no worker is left; the last one: worker-0 did not come back"):
             coordinator.join()
         with pytest.raises(di.errors.CancelledError):
-            result.fetch(10)
+            result.fetch(60)
 
 
 def test_an_iterator_starts_again_when_its_worker_was_lost() -> None:
     with cluster(workers=1) as (seats, _, coordinator):
         iterator = iter(coordinator.create_per_worker_dataset(di.data.Dataset.range(5)))
-        take = [coordinator.schedule(next, (iterator,)).fetch(10) for _ in range(3)]
+        take = [coordinator.schedule(next, (iterator,)).fetch(60) for _ in range(3)]
         seats.lose("worker-0")
-        take += [coordinator.schedule(next, (iterator,)).fetch(10) for _ in range(2)]
+        take += [coordinator.schedule(next, (iterator,)).fetch(60) for _ in range(2)]
         assert take == [0, 1, 2, 0, 1]
 
 
@@ -104,7 +104,7 @@ def test_an_exact_iterator_continues_after_the_last_function_that_finished() -> 
             return element
 
         found = [
-            coordinator.schedule(step, (iterator, lose)).fetch(10) for lose in map(deque, ([], [], [0], [], [0, 0], []))
+            coordinator.schedule(step, (iterator, lose)).fetch(60) for lose in map(deque, ([], [], [0], [], [0, 0], []))
         ]
         assert found == [0, 1, 2, 3, 4, 5]
 
@@ -139,7 +139,7 @@ def test_a_function_that_meets_a_lost_server_fails_with_unavailable() -> None:
         seats.lose("ps-0", back=False)
         result = coordinator.schedule(lambda: v + 1)
         with pytest.raises(UnavailableError, match="parameter server ps-0 is lost"):
-            result.fetch(10)
+            result.fetch(60)
         with pytest.raises(UnavailableError):
             coordinator.join()
         with pytest.raises(UnavailableError):

@@ -119,9 +119,9 @@ def test_a_resource_can_be_fetched_from_all_workers(packing: Packing) -> None:
 def test_a_resource_that_cannot_be_made_fails_the_functions_that_use_it_alone() -> None:
     with cluster(workers=1) as (_, _, coordinator):
         values = coordinator.create_per_worker_resource(lambda: 1 // 0)
-        assert coordinator.schedule(lambda: 1).fetch(10) == 1
+        assert coordinator.schedule(lambda: 1).fetch(60) == 1
         with pytest.raises(ZeroDivisionError) as caught:
-            coordinator.schedule(lambda x: x, (values,)).fetch(10)
+            coordinator.schedule(lambda x: x, (values,)).fetch(60)
         assert any("made a per-worker value on worker-0" in note for note in caught.value.__notes__)
         with pytest.raises(ZeroDivisionError):
             coordinator.fetch(values)

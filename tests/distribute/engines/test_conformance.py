@@ -13,6 +13,7 @@ from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_pro
 from tests.depth import cases, sampled
 from tests.engines.installed import need
 from tests.engines.processes import NURSERIES, start_in_nursery
+from tests.ports import free_ports
 
 TIMEOUT = 2.0
 """Seconds that the groups of the failure tests wait."""
@@ -208,10 +209,6 @@ def test_a_program_that_forgets_to_close_ends(tmp_path: Path) -> None:
 
 def alone(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own, that may use PORT."""
-    head = (
-        "import socket\nwith socket.socket() as probe:\n    probe.bind(('127.0.0.1', 0))\n"
-        "    PORT = str(probe.getsockname()[1])\n"
-    )
     file = folder / "program.py"
-    file.write_text(head + textwrap.dedent(program), encoding="utf-8")
+    file.write_text(f"PORT = '{free_ports(1)[0]}'\n" + textwrap.dedent(program), encoding="utf-8")
     return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, timeout=300)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which engine is taken, which cannot be, and how a new one is made known."""
 
-import socket
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from distinput.distribute.engines import (
     register_engine,
 )
 from distinput.distribute.engines.local import open_group, open_groups
+from tests.ports import free_ports
 
 
 def test_a_registered_engine_is_opened_by_its_name() -> None:
@@ -75,8 +75,7 @@ def test_rank_0_of_a_local_job_listens_on_loopback_only() -> None:
     distributed = pytest.importorskip("torch.distributed")
     from distinput.distribute.engines.torch import _connect
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     stores = [_connect(distributed, rank, f"127.0.0.1:{port}", 10, listens=True) for rank in (0, 0, 1)]
     stores[0].set("key", "value")
     assert [store.get("key") for store in stores] == 3 * [b"value"]

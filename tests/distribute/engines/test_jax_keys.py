@@ -46,20 +46,20 @@ def test_no_key_is_removed_that_another_worker_has_yet_to_read() -> None:
         if f"/{last}/" in key:
             looked.append(key)
             if len(looked) > 1:  # it came too early, and looks again only when the other worker has gone on
-                gone_on.wait(20)
+                gone_on.wait(60)
 
     fast, slow = (
         jax._Stream(store, rank, 2, "agreements")  # type: ignore[arg-type]
         for rank, store in enumerate([Store(keys), Store(keys, before_read)])
     )
     for _ in range(last):
-        assert all(each.wait(20) for each in begun(fast, 1, 1) + begun(slow, 0, 1))
+        assert all(each.wait(60) for each in begun(fast, 1, 1) + begun(slow, 0, 1))
     behind = begun(slow, 0, 2)
     while not looked:
         time.sleep(0.001)
-    assert all(each.wait(20) for each in begun(fast, 1, 2))
+    assert all(each.wait(60) for each in begun(fast, 1, 2))
     gone_on.set()
-    assert all(each.wait(5) for each in behind)
+    assert all(each.wait(60) for each in behind)
     fast.close()
     slow.close()
 
@@ -68,7 +68,7 @@ def test_old_keys_are_removed() -> None:
     keys: dict[str, bytes] = {}
     streams = [jax._Stream(Store(keys), rank, 2, "calls") for rank in range(2)]  # type: ignore[arg-type]
     for _ in range(4 * jax._BLOCK):
-        assert all(each.wait(20) for each in begun(streams[0], 1, 1) + begun(streams[1], 0, 1))
+        assert all(each.wait(60) for each in begun(streams[0], 1, 1) + begun(streams[1], 0, 1))
     for stream in streams:
         stream.close()
     assert len(keys) <= 2 * 2 * jax._BLOCK

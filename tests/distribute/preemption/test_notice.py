@@ -58,13 +58,18 @@ def test_a_notice_that_was_dropped_swallows_nothing(caught: list[int]) -> None:
     assert caught == [signal.SIGTERM]
 
 
+def asking_threads() -> set[threading.Thread]:
+    """Those of other tests included."""
+    return {thread for thread in threading.enumerate() if thread.name == "distinput-notice"}
+
+
 def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
     answers = [False, False, True, False]
-    before = set(threading.enumerate())
+    before = asking_threads()
     notice = Notice(lambda: answers.pop(0) if answers else False)
     wait_until(lambda: notice.when is not None)
-    (asking,) = set(threading.enumerate()) - before
+    (asking,) = asking_threads() - before
     notice.close()
     asking.join(60)
     assert not asking.is_alive()
@@ -72,9 +77,9 @@ def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_function_is_not_asked_for_a_notice_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
-    before = set(threading.enumerate())
+    before = asking_threads()
     notice: Any = Notice(lambda: False)
-    (asking,) = set(threading.enumerate()) - before
+    (asking,) = asking_threads() - before
     time.sleep(0.05)
     assert asking.is_alive()
     del notice

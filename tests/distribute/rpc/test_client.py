@@ -13,6 +13,7 @@ import pytest
 
 import distinput as tf
 from distinput.distribute.rpc import Client, Server
+from tests.ports import free_ports
 
 
 @pytest.fixture
@@ -57,15 +58,8 @@ def test_many_calls_share_a_client(slow: tuple[Server, threading.Event]) -> None
         assert [int(outcome.get_value()) for outcome in outcomes] == list(range(50))
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("localhost", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
 def test_a_client_waits_for_its_server() -> None:
-    server = Server.create("grpc", f"localhost:{free_port()}")
+    server = Server.create("grpc", f"localhost:{free_ports(1)[0]}")
     server.register("one", lambda: 1)
     threading.Timer(0.3, server.start).start()
     host, port = server._wanted
@@ -78,7 +72,7 @@ def test_nobody_there() -> None:
     with pytest.raises(
         tf.errors.UnavailableError, match=r"Client\(me of localhost:\d+\): nobody listens there .*start the"
     ):
-        Client.create("grpc", f"localhost:{free_port()}", "me", 200)
+        Client.create("grpc", f"localhost:{free_ports(1)[0]}", "me", 200)
     assert time.monotonic() - begun < 30
 
 
@@ -146,10 +140,10 @@ def test_a_server_that_goes_during_the_greeting(slow: tuple[Server, threading.Ev
 
         thread = threading.Thread(target=hang_up)
         thread.start()
-        assert client.call("echo", [1])._outcome.result(20)[0] == 14
+        assert client.call("echo", [1])._outcome.result(60)[0] == 14
         with pytest.raises(tf.errors.UnavailableError, match="the server is gone"):
             client.echo_blocking(1)
-        thread.join(20)
+        thread.join(60)
 
 
 def test_whatever_happens_there_is_an_outcome(
@@ -161,4 +155,4 @@ def test_whatever_happens_there_is_an_outcome(
     server, _ = slow
     with Client.create("grpc", server.address) as client:
         monkeypatch.setattr(client, "_outcome", fail)
-        assert client.call("echo", [1])._outcome.result(20) == (2, "RuntimeError: a defect", None)
+        assert client.call("echo", [1])._outcome.result(60) == (2, "RuntimeError: a defect", None)

@@ -327,4 +327,4 @@ def test_workers_share_a_sum_of_integers() -> None:
         v.assign(7)
         return int(v), copies(v)
 
-    assert on_workers([2, 1], body, timeout=20) == [(7, [3, 2]), (7, [2])]
+    assert on_workers([2, 1], body, timeout=60) == [(7, [3, 2]), (7, [2])]

@@ -55,8 +55,8 @@ class Broken(Node):
         return None if at is None else {"input": at}
 
     def stream(self, state: State, run: Run) -> Stream:
-        if self.how == "thread":
-            threading.Thread(target=threading.Event().wait, daemon=True).start()
+        if self.how in ("thread", "distinput-kernels"):
+            threading.Thread(target=threading.Event().wait, args=(60,), name=self.how, daemon=True).start()
         for index, (block, after) in enumerate(self.input.open(state["input"], run)):
             if self.how == "state" and index == 0:
                 yield block, state
@@ -103,6 +103,10 @@ def test_results_that_depend_on_blocks_break_the_law() -> None:
 def test_a_thread_left_behind_breaks_the_law() -> None:
     with pytest.raises(AssertionError, match="there are still"):
         check_nothing_left(lambda: broken("thread"), seconds=0.2)
+
+
+def test_a_thread_that_compiles_kernels_for_all_is_nothing_that_an_iteration_leaves() -> None:
+    check_nothing_left(lambda: broken("distinput-kernels"), seconds=0.2)
 
 
 def test_a_rule_that_changes_elements_breaks_the_law() -> None:
