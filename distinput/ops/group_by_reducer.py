@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.adopt import owned
-from distinput.columns.block import Block, Failure
+from distinput.columns.block import Block, Failure, failed
 from distinput.columns.rows import Stream, same
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
@@ -123,11 +123,11 @@ class GroupByReducer(Node):
                 if isinstance(block, Block):
                     yield block, behind(at, done + place), Block.of_elements(LEAF, keys[done + place : done + end])
                 else:
-                    yield _failed(block, run), behind(at, done + end), _NO_KEYS
+                    yield failed(block, tolerant=run.tolerant), behind(at, done + end), _NO_KEYS
             done += len(results)
             if failure is not None:
                 done += 1
-                yield _failed(failure, run), behind(at, done), _NO_KEYS
+                yield failed(failure, tolerant=run.tolerant), behind(at, done), _NO_KEYS
 
     def _result(self, group: tuple[int, Any]) -> Any:
         try:
@@ -139,12 +139,6 @@ class GroupByReducer(Node):
     def _final(self, value: Any) -> Any:
         result = calling(self.finalize_func)(value)
         return as_leaf(result) if type(result) is list else result
-
-
-def _failed(error: Exception, run: Run) -> Failure:
-    if not run.tolerant:
-        raise error
-    return Failure(error)
 
 
 class _Groups:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, concat_blocks, failed
 from distinput.columns.column import Ints
 from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream, passing_over
@@ -232,11 +232,9 @@ class Groups:
                 if error is None:
                     break
                 note_element(error, rows.shown(first + size))
-                if not self.tolerant:
-                    raise error
                 results, first = results[size + 1 :], first + size + 1
                 here = {"input": self.mark["input"], "skip": self.mark["skip"] + 1} if len(results) else after
-                yield from self._lost(Failure(error), here)
+                yield from self._lost(failed(error, tolerant=self.tolerant), here)
         for key in sorted(self.groups):
             if self.flushed is None or key > self.flushed:
                 yield from self._emit(key, None, flush=True)
@@ -373,10 +371,8 @@ class Groups:
         """The output for a group; in a tolerant run, a failure if that raises an error."""
         try:
             yield from self.made(key, parts, inner)
-        except Exception as error:
-            if not self.tolerant:
-                raise
-            yield Failure(error), {}
+        except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
+            yield failed(error, tolerant=self.tolerant), {}
 
     def _state(self, inner: Any) -> State:
         oldest = next(iter(self.groups.values()), None)

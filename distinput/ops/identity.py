@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from distinput.columns.block import Failure
+from distinput.columns.block import failed
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
@@ -109,9 +109,7 @@ class AssertCardinality(SameElements):
             if cardinality == INFINITE or row != cardinality:
                 wrong = self._wrong(str(row))
         if wrong is not None:
-            if not run.tolerant:
-                raise wrong
-            yield Failure(wrong), {"input": after, "row": row, "over": True}
+            yield failed(wrong, tolerant=run.tolerant), {"input": after, "row": row, "over": True}
 
     def _wrong(self, found: str) -> FailedPreconditionError:
         wanted = "an infinite number" if self.expected_cardinality == INFINITE else str(self.expected_cardinality)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks, failed
 from distinput.columns.column import Array, Column, Dense, Ints
 from distinput.columns.ragged import Arrays, Ragged
 from distinput.columns.rows import Stream, passing_over
@@ -301,13 +301,11 @@ class Pack(Node):
                     yield from self._packed(window)
                     window = _Window(mark_at(place), 0, self._most)
                 elif place == bad:
-                    error = self._refused(rows.shown(place))
-                    if not run.tolerant:
-                        raise error
+                    failure = failed(self._refused(rows.shown(place)), tolerant=run.tolerant)
                     yield from self._packed(window)
                     place += 1
                     window = _Window(mark_at(place), 0, self._most)
-                    yield Failure(error), {**mark_at(place), "row": 0}
+                    yield failure, {**mark_at(place), "row": 0}
                     sizes, bad = self._sizes(rows, place)
         yield from self._packed(window)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from distinput.arrow.adopt import adopt, kept
-from distinput.columns.block import Block, Failure
+from distinput.columns.block import Block, Failure, failed
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
@@ -200,10 +200,9 @@ class Scan(Node):
                     if isinstance(block, Block):
                         given = rows.rows(first + place, first + end)
                         yield block, carrying(behind(at, place), place, values), given
-                    elif not run.tolerant:
-                        raise block
                     else:
-                        yield Failure(block), carrying(behind(at, end), end, values), rows.rows(0, 0)
+                        failure = failed(block, tolerant=run.tolerant)
+                        yield failure, carrying(behind(at, end), end, values), rows.rows(0, 0)
             before, begin = mark, kept(carried)
             after.clear()
             doubts.clear()
