@@ -33,7 +33,7 @@ from distinput.ops.slices import Slices
 from distinput.ops.take import Take
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, Transparent, placed
-from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once, walk
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in
 from distinput.values.nest import LEAF, structure_of
@@ -264,9 +264,7 @@ class ReaderRecords(RecordNumbers):
         found: Ints = self.counts[1].take(there.take(file)) + rows - (ends - sizes).take(file)
         return found
 
-    @cached_property
-    def _order(self) -> Latest[int, Ints | None]:
-        return Latest()
+    _order = once(Latest[int, Ints | None])
 
     def _order_in(self, epoch: int) -> Ints | None:
         """Which file of the first pass is each file of this one; None: they have the same order."""
@@ -333,9 +331,7 @@ class FragmentRecords(RecordNumbers):
         found: Ints = begin.take(index) + rows
         return found
 
-    @cached_property
-    def _pass(self) -> Latest[int, tuple[Ints, Ints]]:
-        return Latest()
+    _pass = once(Latest[int, tuple[Ints, Ints]])
 
     def _bounds_in(self, epoch: int) -> tuple[Ints, Ints]:
         """Where each part ends among the records of a pass, and how far its records are from their places in the first one."""

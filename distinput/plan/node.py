@@ -878,6 +878,21 @@ class Latest(Generic[_Key, _Value]):
 # ----------------------------------------------------------------------------
 
 
+def once(make: Callable[[], _Value]) -> cached_property[_Value]:
+    """What a node keeps beside its fields, such as what passes have found out: made when it is first needed.
+
+    A node that is made of another one with other fields makes its own.
+
+    >>> class Counts:
+    ...     kept = once(list)
+    >>> counts = Counts()
+    >>> counts.kept.append(1)
+    >>> counts.kept, Counts().kept
+    ([1], [])
+    """
+    return cached_property(lambda _: make())
+
+
 def describe(value: Any, most: int | None = 60) -> str:
     """An argument as text, the same in every process, of at most `most` characters."""
     if isinstance(value, np.ndarray):
