@@ -85,7 +85,7 @@ class JaxSettings:
 
 # ---- Arithmetic with arrays of JAX, on the devices where they are: see `devices.arrays`
 
-NARROW = {
+NARROW: dict[Any, np.dtype[Any]] = {
     np.dtype(np.int64): np.dtype(np.int32),
     np.dtype(np.uint64): np.dtype(np.uint32),
     np.dtype(np.float64): np.dtype(np.float32),
@@ -259,7 +259,7 @@ def fitting(value: Any, what: str = "the value") -> Any:
     Raises:
       InvalidArgumentError: it cannot.
     """
-    narrow = NARROW.get(getattr(value, "dtype", None))  # type: ignore[call-overload]  # of a Python number
+    narrow = NARROW.get(getattr(value, "dtype", None))
     if narrow is None or narrow.kind not in "iu" or jax.config.jax_enable_x64:
         return value
     if isinstance(value, jax.Array) or not np.size(value):
