@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
-from distinput.plan.check import at_least, normalized, without_sparse
+from distinput.plan.check import at_least, normalized, whole_key, without_sparse
 from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
 from distinput.plan.fingerprint import taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Node
@@ -485,14 +485,6 @@ class GroupByWindow(Keyed):
         return spec_of_elements("group_by_window", self._of_some, _OneGroup(self.input), self.reduce_func)
 
     def stream(self, state: State, run: Run) -> Stream:
-        def number(result: Any) -> int:
-            key = np.asarray(result)
-            if key.dtype.kind not in "iu" or key.ndim:
-                raise TypeError(f"group_by_window: key_func must return an integer, got {key!r}")
-            if int(key) >= 1 << 63:
-                raise InvalidArgumentError(f"group_by_window: a key must fit into int64, got {int(key)}")
-            return int(key)
-
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
             node = self._reduced(key, parts)
             stream = node.open(taken_up("group_by_window", node, state["epoch"], inner), run)
@@ -502,7 +494,9 @@ class GroupByWindow(Keyed):
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)
-        return Groups(self.input, state, results, number, self._size, made, tolerant=run.tolerant).stream()
+        return Groups(
+            self.input, state, results, partial(whole_key, self.op), self._size, made, tolerant=run.tolerant
+        ).stream()
 
 
 @dataclass(frozen=True, eq=False)
