@@ -11,7 +11,7 @@ from distinput.names.lazy import dataclass
 from distinput.ops.on_error import everywhere
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements, Transparent
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node, above
 from distinput.plan.options import Options
 from distinput.run.run import Run
 
@@ -88,8 +88,7 @@ class AssertCardinality(SameElements):
         return {"input": self.input.start(epoch), "row": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "row": row}
+        return above(self.input.start_at(row, epoch), row=row)
 
     def stream(self, state: State, run: Run) -> Stream:
         row, cardinality, after = state["row"], int(self.expected_cardinality), state["input"]

@@ -25,7 +25,7 @@ from distinput.names.lazy import dataclass, later
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
 from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed, key_of
-from distinput.plan.node import Node, walk
+from distinput.plan.node import Node, above, walk
 from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.values.nest import structure_of
@@ -105,8 +105,7 @@ class RandomKeys(Seeded):
         return {"input": self.input.start(epoch), **self.seeded(epoch)}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, **self.seeded(epoch, row)}
+        return above(self.input.start_at(row, epoch), **self.seeded(epoch, row))
 
     def stream(self, state: State, run: Run) -> Stream:
         row = state["row"]

@@ -12,7 +12,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64
 from distinput.plan.families import SameElements, own_draw
-from distinput.plan.node import UNKNOWN, Needs
+from distinput.plan.node import UNKNOWN, Needs, above
 from distinput.run.run import Run
 
 SHARD_HINT = -1
@@ -107,8 +107,7 @@ class Shard(SameElements):
         if n == UNKNOWN:
             return None
         first = row * self.num_shards + self.index
-        at = self.input.start_at(first if n < 0 else min(first, n), epoch)
-        return None if at is None else {"input": at, "wait": 0}
+        return above(self.input.start_at(first if n < 0 else min(first, n), epoch), wait=0)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return state["input"], state["wait"] + ahead * self.num_shards

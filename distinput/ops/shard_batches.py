@@ -21,7 +21,7 @@ from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import BatchSizes, RowRanges
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, own_draw
-from distinput.plan.node import INFINITE, Node, walk
+from distinput.plan.node import INFINITE, Node, above, walk
 from distinput.run.run import Run
 from distinput.values.sparse_tensor import sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
@@ -150,8 +150,7 @@ class OwnPieces(Node):
         return {"input": self.input.start(epoch), "skip": 0, "piece": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(self.pieces.rows_before(row), epoch)
-        return None if at is None else {"input": at, "skip": 0, "piece": row}
+        return above(self.input.start_at(self.pieces.rows_before(row), epoch), skip=0, piece=row)
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self.input.open(state["input"], run), state)
@@ -341,8 +340,7 @@ class ShardBatches(Node):
         return {"input": self.input.start(epoch), "batch": 0, "epoch": epoch}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "batch": row, "epoch": epoch}
+        return above(self.input.start_at(row, epoch), batch=row, epoch=epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
         begin = state["batch"]

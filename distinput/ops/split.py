@@ -21,7 +21,7 @@ from distinput.ops.first_come import FirstCome
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, key_of, walk_made, words_of
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node, above
 from distinput.run.run import Run
 
 _FINEST = 10_000
@@ -98,8 +98,7 @@ class Part(SameElements):
             return None
         at_end = n != INFINITE and row >= self.cardinality
         position = n if at_end else int(self._positions(np.array([row]))[0])
-        at = self.input.start_at(position, epoch)
-        return None if at is None else {"input": at, "row": position}
+        return above(self.input.start_at(position, epoch), row=position)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         row = self._before(state["row"]) + ahead

@@ -24,7 +24,7 @@ from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.check import integer, normalized
-from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words, walk
+from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, above, describe, record_in_words, walk
 from distinput.run.run import Run
 from distinput.run.threads import loader_worker
 from distinput.values.leaves import TensorShape, dtype_name, shape_of
@@ -158,8 +158,7 @@ class OneForOne(Node):
         return {"input": self.input.start(epoch), "skip": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return above(self.input.start_at(row, epoch), skip=0)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return (state, ahead) if self.passes_states else (state["input"], ahead + state["skip"])
@@ -392,8 +391,7 @@ class Grouped(Node):
     def start_at(self, row: int, epoch: int) -> State | None:
         n = self.input.cardinality
         first = row * self.step
-        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return above(self.input.start_at(first if n < 0 else min(n, first), epoch), skip=0)
 
 
 class Batching(Grouped):

@@ -878,6 +878,11 @@ class Latest(Generic[_Key, _Value]):
 # ----------------------------------------------------------------------------
 
 
+def above(at: State | None, **held: Any) -> State | None:
+    """The state of a step whose input is at a state, with what else the step holds; None where it is not known."""
+    return None if at is None else {"input": at, **held}
+
+
 def once(make: Callable[[], _Value]) -> cached_property[_Value]:
     """What a node keeps beside its fields, such as what passes have found out: made when it is first needed.
 
