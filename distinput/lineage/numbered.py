@@ -344,7 +344,9 @@ class FragmentRecords(RecordNumbers):
 
 _LEDGER = "keep a Ledger while the job runs, which can give any step again"
 _REGROUPED = (Concatenate, LegacyRebatch, Rebatch, ShardBatches, Unbatch)
-_PADDING = -1
+PADDING = -1
+"""In the place of a record that is not there."""
+
 _TOGETHER = 1 << 16
 """Records that are looked at together."""
 
@@ -536,6 +538,14 @@ def numbered(node: Node, *, read: bool = False) -> Numbered:
     return Numbered(found, made.sources, tuple(made.assumes), fills, _single(tree), stacked)
 
 
+def batched(node: Batching, below: Node) -> Node:
+    """Batches of numbers as a step makes them of elements; those of batches are filled up, which may have several lengths."""
+    if all(leaf.shape == () for leaf in below.spec.leaves):
+        return Batch(below, node.batch_size, node.drop_remainder, origin=node.origin)
+    fills = below.spec.structure.build([PADDING] * len(below.spec.leaves))
+    return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
+
+
 class _Numbering:
     def __init__(self, read: bool) -> None:
         self._read = read
@@ -579,11 +589,7 @@ class _Numbering:
                 self._assume(node, "does not move rows to another replica: it orders them by what they hold")
                 return below
             case Batching():
-                below = self.of(node.input)
-                if below.spec.leaves[0].shape == () and all(leaf.shape == () for leaf in below.spec.leaves):
-                    return Batch(below, node.batch_size, node.drop_remainder, origin=node.origin)
-                fills = below.spec.structure.build([_PADDING] * len(below.spec.leaves))
-                return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
+                return batched(node, self.of(node.input))
             case Zip():
                 return self._zip(node)
             case Choose():
