@@ -266,6 +266,11 @@ class RowReader(Reader):
         assert self.counts is not None
         return int(self.counts[1][-1])
 
+    @property
+    def reads_fragments(self) -> bool:
+        """Whether a row costs the whole fragment that it is in."""
+        return self.format.lists_fragments and not self.gathers
+
 
 # ----------------------------------------------------------------------------
 # `shard_batches`: one worker's rows of every global batch.
