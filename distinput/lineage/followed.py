@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -287,9 +287,7 @@ class _Known(_Source):
 class _Passed(SameElements):
     """The elements from a mark on, in the place of a step that gives one element for one."""
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    same_count: ClassVar[bool] = True
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
@@ -303,9 +301,7 @@ class _Passed(SameElements):
 class _Nowhere(SameElements):
     """No record for each number of the input, whose states it takes."""
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    same_count: ClassVar[bool] = True
 
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)

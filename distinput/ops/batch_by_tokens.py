@@ -19,7 +19,7 @@ from distinput.ops.batch import ragged_row
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import differing
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import Needs, Node
 from distinput.run.run import Run, called, element_text
 from distinput.streaming.padding import Late, Padding, padding_fills
 from distinput.values.nest import component
@@ -70,7 +70,7 @@ class BatchByTokens(Node):
     """
 
     needs: ClassVar[Needs] = Needs.PART
-    by_element = tolerant = True
+    by_element = tolerant = same_end = True
     spec_given: ClassVar[bool] = True  # by the input: elements are what they are, whatever `length_func` returns
     input: Node
     max_tokens: int
@@ -137,10 +137,6 @@ class BatchByTokens(Node):
         if self.layout == "ragged":
             return self._rows_spec.map(lambda leaf: leaf.with_shape((None, *leaf.shape)))  # type: ignore[misc]
         return self.input.spec.map(lambda leaf: TensorSpec((None, *leaf.shape), leaf.dtype))  # type: ignore[misc, union-attr]
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}

@@ -58,6 +58,7 @@ class GlobalShuffle(Shuffled):
     domains, CT-RSA 2002).
     """
 
+    same_access = True
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
 
@@ -142,10 +143,6 @@ class GlobalShuffle(Shuffled):
         """The positions in the input of elements `begin` to `begin + size` of the order."""
         total = self.input.cardinality
         return _permuted(np.arange(begin, min(begin + size, total)), self.key_of_pass(state), total)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         key = self._key_kept.of(epoch, lambda: self.key_of_pass(self.start(epoch)))

@@ -28,7 +28,7 @@ from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, normalized, whole_key, without_sparse
 from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
 from distinput.plan.fingerprint import taken_up
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import Node
 from distinput.run.run import Run, called, called_once, note_element
 from distinput.values.leaves import STRING, as_leaf, shape_of
 from distinput.values.nest import LEAF
@@ -49,12 +49,8 @@ class Keyed(Node):
     many there were before that oldest element, and in all.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_end = True
     input: Node
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def state_misfit(self, state: State) -> str | None:
         sent, failures = state["sent"], state.get("failures", [0, 0])

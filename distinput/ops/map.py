@@ -79,7 +79,7 @@ class RandomKeys(Seeded):
       TypeError: `seed` is not an integer.
     """
 
-    by_element = tolerant = harmless = True
+    by_element = tolerant = harmless = same_count = same_access = True
     chooses: ClassVar[bool] = False  # it says what an element's numbers are, and the input which element comes
     differs_by_place: ClassVar[bool] = True
     input: Node
@@ -96,10 +96,6 @@ class RandomKeys(Seeded):
     def spec(self) -> Spec:
         given = self.input.spec
         return Spec(_PAIR.graft([_KEY.structure, given.structure]), (*_KEY.leaves, *given.leaves))
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), **self.seeded(epoch)}
@@ -119,10 +115,6 @@ class RandomKeys(Seeded):
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return state["input"], ahead
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     @property
     def fetches(self) -> bool:

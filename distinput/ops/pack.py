@@ -18,7 +18,7 @@ from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_row
 from distinput.kernels.spans import gather_spans
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import Needs, Node
 from distinput.run.run import Run, element_text
 from distinput.streaming.padding import as_bytes, padding_fills
 from distinput.values.buffers import empty
@@ -197,7 +197,7 @@ class Pack(Node):
     """
 
     needs: ClassVar[Needs] = Needs.PART
-    tolerant: ClassVar[bool] = True
+    tolerant = same_end = True
     input: Node
     length: int
     strategy: str = "best_fit"
@@ -259,10 +259,6 @@ class Pack(Node):
         count = len(self.input.spec.leaves)
         nest = self._joined(self.input.spec.structure.build(list(range(count))), count, count + 1, count + 2)
         return [int(place) for place in self.spec.structure.flatten(nest)]
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "row": 0}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import cached_property, partial
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class Scan(Node):
     Source: `tf.data.Dataset.scan`.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_count = True
     input: Node
     initial_state: Any
     scan_func: Callable[..., Any]
@@ -144,10 +144,6 @@ class Scan(Node):
             return made
 
         return infer("scan", output, self.input, self.scan_func)
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "carry": encode_value(self.carry.initial)}

@@ -42,7 +42,7 @@ class Shard(SameElements):
     Source: `tf.data.Dataset.shard`.
     """
 
-    tolerant = harmless = by_position = view_only = True
+    tolerant = harmless = same_access = by_position = view_only = True
     needs: ClassVar[Needs] = Needs.PLACES
     num_shards: int
     index: int
@@ -127,10 +127,6 @@ class Shard(SameElements):
     @property
     def fails_in_place(self) -> bool:
         return self.num_shards == 1 and self.input.fails_in_place
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows * self.num_shards + self.index, epoch)

@@ -301,7 +301,7 @@ class ShardBatches(Node):
     Source: distinput's own; the balanced cut of `InputOptions(balanced_split=True)`.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_count = same_access = True
     # A state is a position in the global batches.
     indifferent: ClassVar[frozenset[str]] = frozenset({"num_shards", "index"})
     input: Node
@@ -336,10 +336,6 @@ class ShardBatches(Node):
         rows = leaf.shape[0]
         size = None if rows is None else len(range(rows)[balanced_slice(rows, self.num_shards, self.index)])
         return leaf.with_shape((size, *leaf.shape[1:]))
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "batch": 0, "epoch": epoch}
@@ -385,10 +381,6 @@ class ShardBatches(Node):
             parts = [sparse_rows(value, share) for value, share in zip(column.values(), shares, strict=True)]
             return SparseRows(*[column_of(list(each)) for each in zip(*parts, strict=True)])
         return column_of([value[share] for value, share in zip(column.values(), shares, strict=True)], column.dtype)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: np.ndarray[Any, np.dtype[np.int64]], epoch: int) -> Block:
         return self._shares(self.input.fetch(rows, epoch))

@@ -212,13 +212,9 @@ _LOOKS = 8
 class Shuffled(Seeded, SameElements):
     """A step that gives each element of its input once, in a random order."""
 
-    delays = by_element = tolerant = harmless = by_position = shuffles = True
+    delays = by_element = tolerant = harmless = same_count = by_position = shuffles = True
     group: int = field(default=1, kw_only=True, repr=False)
     """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def for_groups(self, size: int) -> Node | None:
         return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None

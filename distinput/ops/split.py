@@ -46,7 +46,7 @@ class Part(SameElements):
       seed: any integer.
     """
 
-    tolerant = harmless = by_position = thins = True
+    tolerant = harmless = same_access = by_position = thins = True
     op: ClassVar[str] = "split"
     group: int
     first: int
@@ -118,10 +118,6 @@ class Part(SameElements):
             row += size
             if len(kept):
                 yield block if len(kept) == size else block.take(kept), {"input": upstream, "row": row}
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(self._positions(rows), epoch)

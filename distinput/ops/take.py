@@ -60,6 +60,8 @@ class Take(_ByCount):
     Source: `tf.data.Dataset.take`.
     """
 
+    same_access: ClassVar[bool] = True
+
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
@@ -99,10 +101,6 @@ class Take(_ByCount):
             yield kept, {"input": after, "left": remaining}
             if not remaining:
                 return
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, epoch)

@@ -140,19 +140,16 @@ class OneForOne(Node):
     """A step whose element i depends on element i of the input alone.
 
     State: the position of the next element in the input; a step that has the states of its input says so with
-    `passes_states`. A step that cannot fetch single elements overrides `random_access`.
+    `passes_states`. A step that cannot fetch single elements is without `same_access`.
     """
 
+    same_count = same_access = True
     needs: ClassVar[Needs] = Needs.ONE
     input: Node
 
     @property
     def in_record_order(self) -> bool:
         return self.input.in_record_order
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
@@ -162,10 +159,6 @@ class OneForOne(Node):
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return (state, ahead) if self.passes_states else (state["input"], ahead + state["skip"])
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
 
 class Signed(OneForOne):
@@ -244,10 +237,7 @@ class Transparent(SameElements):
     transparent: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.ONE
     by_position: ClassVar[bool] = True
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    same_count = same_access = True
 
     @property
     def fails_in_place(self) -> bool:
@@ -261,10 +251,6 @@ class Transparent(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         return self.input.open(state, run)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, epoch)
