@@ -37,7 +37,7 @@ from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
 from distinput.plan.fingerprint import layout
-from distinput.plan.node import UNKNOWN, Needs, Node, walk
+from distinput.plan.node import UNKNOWN, Needs, Node, once, walk
 from distinput.plan.reach import OF_MAP, warn_of_copied_generators
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run, UnderWay
@@ -182,10 +182,8 @@ class OnWorkers(Transparent):
         """The input with each chain of steps that can be divided as one step, which has the same elements and states."""
         return self._within(self.input)
 
-    @cached_property
-    def _copies(self) -> list[tuple[Node, Node]]:
-        """The steps that stand above divided ones, and what they are copies of, whose counters they have."""
-        return []
+    _copies = once(list[tuple[Node, Node]])
+    """The steps that stand above divided ones, and what they are copies of, whose counters they have."""
 
     def _within(self, node: Node) -> Node:
         chain = _chain(node)
