@@ -108,6 +108,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if missing else None
 
 
+_NEW_OBJECTS = (20_000, 20)
+"""Garbage is looked for once there are so many; Python looks 30 times as often, and Hypothesis and JAX work at each look."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without collecting garbage: what is made now stays, and each look through all of it takes a second."""
@@ -117,6 +121,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(*_NEW_OBJECTS)
 
 
 _NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -137,9 +142,9 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for examples in the package, and in files of tests that have some: to look takes as long as to collect tests."""
+    """Look for examples in files that have some: to look takes as long as to collect tests."""
     made = yield
-    if file_path.is_relative_to(_TESTS) and b">>> " not in file_path.read_bytes():
+    if b">>> " not in file_path.read_bytes():
         return [collector for collector in made if not isinstance(collector, DoctestModule)]
     return made
 
