@@ -108,10 +108,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if missing else None
 
 
-_NEW_OBJECTS = (20_000, 20)
-"""Garbage is looked for once there are so many; Python looks 30 times as often, and Hypothesis and JAX work at each look."""
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without collecting garbage: what is made now stays, and each look through all of it takes a second."""
@@ -121,7 +117,6 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-        gc.set_threshold(*_NEW_OBJECTS)
 
 
 _NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
