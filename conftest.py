@@ -137,9 +137,9 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Look for examples in files that have some: to look takes as long as to collect tests."""
+    """Look for examples in the package, and in files of tests that have some: to look takes as long as to collect tests."""
     made = yield
-    if b">>> " not in file_path.read_bytes():
+    if file_path.is_relative_to(_TESTS) and b">>> " not in file_path.read_bytes():
         return [collector for collector in made if not isinstance(collector, DoctestModule)]
     return made
 
