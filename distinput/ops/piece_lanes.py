@@ -248,7 +248,7 @@ class ServiceLanes:
     def most_bytes(self) -> int:
         """Of a piece: as many as all under way may have here together, but neither few nor very many.
 
-        Where memory is lent, a piece costs little but its call: two for each worker may have all bytes, its own and the next one.
+        Where memory is lent, a piece costs little but its call: all bytes are for two of each worker, its own and the next one.
         """
         most, ahead = (_MOST_NEAR_BYTES, AHEAD // 2) if self._near else (_MOST_PIECE_BYTES, AHEAD)
         return max(MOST_BYTES, min(most, _MOST_HERE // (ahead * self.count)))

@@ -81,7 +81,8 @@ class _Room:
         self._mapped = mmap.mmap(self._descriptor, size)
         self.memory = memoryview(self._mapped)
         self.header = np.frombuffer(self._mapped, np.int64, 2)
-        self.slots: list[list[Bytes]] = []  # memory of arrays that were made here, each in a list, so that `alone` can tell
+        # Memory of arrays that were made here, each in a list, so that `alone` can tell.
+        self.slots: list[list[Bytes]] = []
         self.retired = 0.0
 
     def retire(self) -> None:
@@ -129,7 +130,8 @@ class Lent:
     def __init__(self) -> None:
         self._rooms: list[_Room] = []
         self._end = 0
-        self._slots: dict[int, tuple[list[Bytes], int, int]] = {}  # those not put yet, by their address: room and offset
+        # Those not put yet by their address, each with its room and offset.
+        self._slots: dict[int, tuple[list[Bytes], int, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._rooms)
@@ -161,7 +163,7 @@ class Lent:
         return len(self._rooms) - 1, begin
 
     def empty(self, nbytes: int) -> Bytes | None:
-        """Memory for an array that is put later, or for one that is dropped; None: for so many that are not put there is none."""
+        """Memory for an array that is put later or dropped; None: those that are not put have as much as they may."""
         left = _ROOM
         for held, _, _ in self._slots.values():
             left -= held[0].nbytes
@@ -171,7 +173,7 @@ class Lent:
             return None
         try:
             number, begin = self._room_of(nbytes)
-        except OSError:  # by a limit of files' sizes for example
+        except OSError:  # by a limit of files' sizes
             return None
         # Through a memoryview: the base of a view of a view is the array that owns the memory.
         made = [np.frombuffer(self._rooms[number].memory[begin : begin + nbytes], np.uint8)]

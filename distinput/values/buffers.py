@@ -209,7 +209,6 @@ _LARGE = Buffers(LARGE_MOST_BYTES)
 _BUFFERS = Buffers(larger=_LARGE)
 
 
-
 class Elsewhere(Protocol):
     """Memory for arrays that is not of a pool."""
 
