@@ -141,7 +141,7 @@ def test_slow_calls_are_sent_one_by_one_and_quick_ones_together() -> None:
     assert len(next(slow)[0]) == 1
     blocks = RANGE(4096).node.open({"row": 0}, Run())
     quick = called(blocks, {"input": {}, "skip": 0}, lambda x: x)
-    assert len(next(quick)[0]) > 50
+    assert max(len(results) for results, *_ in quick) > 50, "but where the machine stood still"
 
 
 ANY_RANK = di.TensorSpec(None, "int64")

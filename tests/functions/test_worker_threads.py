@@ -127,7 +127,7 @@ def test_autotune_uses_more_threads_than_cores_where_calls_wait(monkeypatch: pyt
 def test_autotune_leaves_short_calls_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.ops.map.cores", lambda: 2)
     monkeypatch.setattr("distinput.functions.workers._BEFORE_TRIAL", 0.0)
-    monkeypatch.setattr("distinput.functions.workers._LEAST_CALL", 0.1)
+    monkeypatch.setattr("distinput.functions.workers._LEAST_CALL", 60.0)  # so short at any load
     threads = set()
 
     def note(x: Any) -> Any:
