@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import itertools
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -93,15 +92,18 @@ def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over(
 def test_autotune_gives_a_thread_up_that_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.streaming.buffered.AGAIN", 60.0)
 
+    now = [0.0]
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: now[0]))  # the calls and the loop take time, at any load
+
     def slower_elsewhere(x: int) -> int:
-        time.sleep(0.005 if threading.current_thread() is threading.main_thread() else 0.1)
+        now[0] += 0.005 if threading.current_thread() is threading.main_thread() else 0.1
         return x
 
     dataset = RANGE(40).map(slower_elsewhere, output_signature=INT64).prefetch(AUTOTUNE)
     choices = []
-    with iter(dataset) as elements:
+    with small_blocks(1), iter(dataset) as elements:
         for _ in elements:
-            time.sleep(0.005)
+            now[0] += 0.005
             choices.append(elements.stats()["2:prefetch"]["chose"].split(",")[0])
     assert "a thread" in choices
     assert choices[-1] == "inline"
