@@ -104,7 +104,7 @@ def test_however_many_are_under_way_no_descriptor_is_added(pair: Pair) -> None:
         right.send(None)
         left.receive()
         counts.append(len(os.listdir("/proc/self/fd")))
-    assert counts[1:] == counts[:1] * 3
+    assert max(counts) == counts[0]  # what other tests left may be closed meanwhile
 
 
 def test_larger_messages_get_larger_segments(pair: Pair) -> None:
@@ -129,7 +129,7 @@ def test_no_descriptor_is_left() -> None:
     right.close()
     assert array.tolist() == list(range(10))  # what came is still there
     del array
-    assert open_files() == before
+    assert open_files() <= before
 
 
 def test_the_end_of_the_other_side_is_seen(pair: Pair) -> None:

@@ -17,7 +17,7 @@ def test_the_bytes_of_a_file_without_an_open_file(tmp_path: Path) -> None:
     assert not whole.flags.writeable
     assert mapped(str(path)) is whole
     if before:
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(os.listdir("/proc/self/fd")) <= before  # what other tests left may be closed meanwhile
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def test_a_bad_line_leaves_no_file_open(tmp_path: Path, format: str, compression
             for _ in range(at):
                 next(iterator)
             del iterator
-            assert len(os.listdir("/proc/self/fd")) == before
+            assert len(os.listdir("/proc/self/fd")) <= before  # what other tests left may be closed meanwhile
     finally:
         gc.enable()
 
