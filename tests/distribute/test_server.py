@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker or parameter server that a program starts."""
 
-import socket
 import sys
-from contextlib import ExitStack
 
 import pytest
 
@@ -11,6 +9,7 @@ import distinput as di
 from distinput.distribute.cluster_resolver import ClusterSpec, SimpleClusterResolver
 from distinput.distribute.seats.local_cluster import ServerDef
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
+from distinput.testing.ports import free_ports
 
 CLUSTER = {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["p:1"]}
 
@@ -66,12 +65,6 @@ def test_workers_need_to_know_their_coordinator() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(InvalidArgumentError, match='add a task to "cluster" in TF_CONFIG, such as "chief"'):
         di.distribute.Server({"worker": ["a:1"]})
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in taken]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="seats end by signals")

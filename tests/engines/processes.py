@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.nursery import FORKED, ROOT
 
@@ -79,13 +79,7 @@ def wait_for(processes: Sequence[Process], limit: float, stuck: Collection[int] 
 
 def environments(size: int) -> list[dict[str, str]]:
     """TF_CONFIG for each of `size` workers of this machine, on free ports."""
-    sockets = [socket.socket() for _ in range(size)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
-    for one in sockets:
-        one.close()
-    cluster = {"worker": addresses}
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(size)]}
     return [
         {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": i}})} for i in range(size)
     ]

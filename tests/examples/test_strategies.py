@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.testing.ports import free_ports
 from tests.depth import sampled
 from tests.engines.processes import ENGINES, missing
 
@@ -151,13 +151,3 @@ def test_training_that_is_killed_continues_where_it_was(
     assert losses[0] not in text
     assert accuracy(text) == learned[0]
     same(parameters(tmp_path), learned[1])
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

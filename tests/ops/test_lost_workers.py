@@ -26,6 +26,7 @@ import distinput as di
 from distinput.cluster import input_service
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
+from distinput.testing.ports import free_ports
 from tests.depth import cases
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE
@@ -77,11 +78,6 @@ def started(*words: str, **options: Any) -> Iterator["subprocess.Popen[str]"]:
 def line_with(process: "subprocess.Popen[str]", text: str) -> str:
     assert process.stdout is not None
     return next(line for line in process.stdout if text in line)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def counted(dataset: Any, count: int, each: Any = lambda seen: None) -> list[int]:
@@ -155,7 +151,7 @@ def scheduler(port: int) -> Any:
 
 
 def test_a_scheduler_that_is_killed_may_come_back() -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     address = f"tcp://127.0.0.1:{port}"
     with ExitStack() as after, ExitStack() as first:
         process = first.enter_context(scheduler(port))
@@ -174,7 +170,7 @@ def test_a_scheduler_that_is_killed_may_come_back() -> None:
 def test_a_scheduler_that_stays_away_is_an_error_and_the_state_goes_on_elsewhere() -> None:
     import dask
 
-    port = free_port()
+    (port,) = free_ports(1)
     address = f"tcp://127.0.0.1:{port}"
     seen: list[int] = []
     with (
@@ -302,7 +298,7 @@ def test_connections_are_cut_in_the_middle_of_a_block(two: Any, monkeypatch: pyt
 
 
 def test_connections_of_workers_are_cut() -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     with scheduler(port) as process, closing(Cutting(port)) as between:
         line_with(process, "Scheduler at")
         with cluster_of(f"tcp://127.0.0.1:{between.port}") as workers:
@@ -356,7 +352,7 @@ def test_a_worker_with_another_file_is_refused(
         (folder / "more_words.py").write_text(f"def more(x):\n    return x + {step}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     given = importlib.import_module("input_words").given
-    port = free_port()
+    (port,) = free_ports(1)
     elsewhere = {**os.environ, "PYTHONPATH": str(tmp_path / "there")}
     with (
         scheduler(port) as process,
@@ -406,7 +402,7 @@ def no_room() -> None:
 
 
 def test_a_worker_of_dask_that_cannot_spill_loses_nothing(tmp_path: Path) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     spilling = {
         **os.environ,
         "DASK_DISTRIBUTED__WORKER__MEMORY__TARGET": "0.0001",

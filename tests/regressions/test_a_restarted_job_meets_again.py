@@ -4,7 +4,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
 from distinput.distribute.engines.background import attempt_name
+from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.engines.installed import need
 
@@ -107,9 +107,7 @@ def test_as_many_workers_go_on(tmp_path: Path) -> None:
 @pytest.mark.skipif(not DEEP, reason="starts two agents; `make test-deep` does")
 def test_fewer_workers_go_on(tmp_path: Path) -> None:
     need("torch")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     words = ["--nnodes=1:2", "--nproc-per-node=1", "--max-restarts=3", "--monitor-interval=0.2", "--rdzv-backend=c10d"]
     words += ["--rdzv-id=job", f"--rdzv-endpoint=127.0.0.1:{port}"]
     words += ["--rdzv-conf=last_call_timeout=5,keep_alive_interval=1,keep_alive_max_attempt=2,is_host={}"]

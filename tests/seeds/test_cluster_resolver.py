@@ -3,12 +3,11 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
+from distinput.testing.ports import free_ports
 from tests.engines.installed import need
 
 ROOT = Path(__file__).parents[2]
@@ -44,9 +43,7 @@ strategy.close()
 
 def test_the_example_of_the_page() -> None:
     need("torch")
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("localhost", 0))) for _ in range(2)]
-        addresses = json.dumps([f"localhost:{one.getsockname()[1]}" for one in taken])
+    addresses = json.dumps([f"localhost:{port}" for port in free_ports(2)])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     workers = [
         subprocess.Popen(

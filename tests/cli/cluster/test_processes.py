@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import pytest
 from distinput.cli.cluster import what_is_open
 from distinput.distribute.cluster_resolver import ClusterSpec, DaskClusterResolver, SimpleClusterResolver
 from distinput.distribute.seats import open_seats
+from distinput.testing.ports import free_ports
 from tests.patience import wait_until
 
 pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
@@ -185,14 +185,6 @@ def test_what_input_workers_cannot_be(arguments: list[str], says: str, capsys: A
 
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def test_workers_of_tf_config_wait_for_their_coordinator_and_end_with_it() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_processes, mpiexec
+from distinput.testing.ports import free_ports
 from tests.depth import cases, sampled
 from tests.engines.installed import need
 from tests.engines.processes import NURSERIES, start_in_nursery
@@ -208,10 +209,6 @@ def test_a_program_that_forgets_to_close_ends(tmp_path: Path) -> None:
 
 def alone(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own, that may use PORT."""
-    head = (
-        "import socket\nwith socket.socket() as probe:\n    probe.bind(('127.0.0.1', 0))\n"
-        "    PORT = str(probe.getsockname()[1])\n"
-    )
     file = folder / "program.py"
-    file.write_text(head + textwrap.dedent(program), encoding="utf-8")
+    file.write_text(f'PORT = "{free_ports(1)[0]}"\n' + textwrap.dedent(program), encoding="utf-8")
     return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, timeout=300)

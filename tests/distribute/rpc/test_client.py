@@ -13,6 +13,7 @@ import pytest
 
 import distinput as tf
 from distinput.distribute.rpc import Client, Server
+from distinput.testing.ports import free_ports
 
 
 @pytest.fixture
@@ -57,15 +58,8 @@ def test_many_calls_share_a_client(slow: tuple[Server, threading.Event]) -> None
         assert [int(outcome.get_value()) for outcome in outcomes] == list(range(50))
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("localhost", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
 def test_a_client_waits_for_its_server() -> None:
-    server = Server.create("grpc", f"localhost:{free_port()}")
+    server = Server.create("grpc", f"localhost:{free_ports(1)[0]}")
     server.register("one", lambda: 1)
     threading.Timer(0.3, server.start).start()
     host, port = server._wanted
@@ -78,7 +72,7 @@ def test_nobody_there() -> None:
     with pytest.raises(
         tf.errors.UnavailableError, match=r"Client\(me of localhost:\d+\): nobody listens there .*start the"
     ):
-        Client.create("grpc", f"localhost:{free_port()}", "me", 200)
+        Client.create("grpc", f"localhost:{free_ports(1)[0]}", "me", 200)
     assert time.monotonic() - begun < 30
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
-import socket
 import subprocess
 import sys
 from typing import Any
@@ -14,6 +13,7 @@ pytest.importorskip("jax", reason="jax is an extra")
 
 import distinput as di
 from distinput.distribute.tpu.mesh import ReplicaMesh
+from distinput.testing.ports import free_ports
 from tests.distribute.tpu.programs import REPLICAS, parts_of
 
 
@@ -246,9 +246,7 @@ except NotImplementedError as error:
 @pytest.mark.loads("jax")
 def test_replicas_of_two_processes() -> None:
     """All processes take the first one's initial values; what would need the values of others on the host is refused."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_ports(1)[0])
     command = [sys.executable, "-c", _ONE_OF_TWO]
     running = [
         subprocess.Popen([*command, str(rank), port], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

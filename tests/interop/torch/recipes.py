@@ -13,7 +13,6 @@ import importlib.util
 import io
 import json
 import os
-import socket
 import sys
 import traceback
 import warnings
@@ -27,6 +26,7 @@ from torch.utils.data import DataLoader
 
 import distinput as di
 from distinput.interop.torch import IterableView, Loader
+from distinput.testing.ports import free_ports
 from tests.docs.pages import Snippet, snippets
 
 __all__ = ["PAGE", "RANKS", "recipes"]
@@ -331,11 +331,7 @@ def main(folder: Path) -> None:
     os.chdir(folder)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    with contextlib.ExitStack() as held:
-        free = [held.enter_context(socket.socket()) for _ in (*OF_RANKS, "accelerate")]
-        for each in free:
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in free]
+    ports = free_ports(len(OF_RANKS) + 1)  # and accelerate
     BEFORE.append(IterableView(shuffled()))
     for name in LOADED_ONCE:
         if importlib.util.find_spec(name):

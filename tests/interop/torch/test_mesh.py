@@ -2,7 +2,6 @@
 """Ranks of a mesh: together they get every row and every column once, replicas get the same, and any mesh goes on."""
 
 import json
-import socket
 import sys
 from dataclasses import dataclass
 from itertools import product
@@ -17,6 +16,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.interop.torch import IterableView, Loader, MeshPlace
+from distinput.testing.ports import free_ports
 from tests.engines.processes import start, wait_for
 
 Dataset = di.data.Dataset
@@ -172,9 +172,7 @@ destroy_process_group()
 
 
 def test_real_ranks(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_ports(1)[0])
     with (tmp_path / "output.txt").open("wb") as file:
         processes = [
             start([sys.executable, "-c", PROGRAM, str(rank), port, str(tmp_path)], {}, file, "torch")
