@@ -388,7 +388,7 @@ import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
     own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
-    with LocalCluster(1, threads_per_worker=1, **own) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, **own) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """

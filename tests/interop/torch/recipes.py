@@ -27,8 +27,8 @@ from torch.utils.data import DataLoader
 
 import distinput as di
 from distinput.interop.torch import IterableView, Loader
+from distinput.testing.ports import free_ports
 from tests.docs.pages import Snippet, snippets
-from tests.ports import free_ports
 
 __all__ = ["PAGE", "RANKS", "recipes"]
 
