@@ -31,7 +31,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node, Origin
-from distinput.run.run import Run, bytes_of
+from distinput.run.run import CoreUse, Run, bytes_of, thread_use
 from distinput.values.buffers import alone, counts_are_exact
 from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
@@ -317,7 +317,10 @@ _MOST_STRIDE = 16
 """Quick elements between two looks at the clock."""
 
 _WAITS_SECONDS = 0.02
-"""A generator that takes longer, and does little meanwhile, waits for something."""
+"""A generator that takes longer, gives its core up and does little meanwhile, waits for something."""
+
+_ALONE = 64
+"""Elements that come alone behind one that was waited for; twice as many each time that others have come together since."""
 
 _STUCK_SECONDS = 20.0
 """A generator that waits for so long while elements are held back probably waits for what the loop does with them."""
@@ -663,17 +666,16 @@ def _pulled(
 
     Elements are taken in strides, without Python code for each; how many lie between two looks at the clock depends on how long
     the last ones took. The first one comes alone and the next ones in small groups, since those that are there should not have
-    to wait for others. All come alone once one of them had to be waited for, and where
-    `pull` says so. Others may be in `holding`.
+    to wait for others. Behind one that had to be waited for they come alone until many have come quickly; all do where `pull`
+    says so. Others may be in `holding`.
     """
-    stride, exhausted, room = 1, False, 1
+    stride, exhausted, room, alone, lasts = 1, False, 1, 0, _ALONE // 2
     error: Exception | _HeldBack | None = None
     iterator: Iterator[Any] | None = None
     while not exhausted:
         elements = pull.elements
-        nbytes, now, worked = 0, perf_counter(), thread_time()
-        start = now
-        deadline = now + PACE_SECONDS
+        nbytes, now, use = 0, perf_counter(), thread_use()
+        start, deadline = now, now + PACE_SECONDS
         try:
             if iterator is None:
                 iterator = begin()
@@ -686,9 +688,12 @@ def _pulled(
                 now, exhausted = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1
                 nbytes += stride * each
-                if now - before > _WAITS_SECONDS and thread_time() - worked < (now - start) / 2:
-                    most = 1
+                if now - before > _WAITS_SECONDS and _has_waited(now - start, use):
+                    lasts = lasts if alone else 2 * lasts
+                    room, alone = 1, lasts
                 quick = now - before < PACE_SECONDS / 8
+                if quick and alone:
+                    alone -= 1
                 stride = min(2 * stride, _MOST_STRIDE, max(1, _BLOCK_BYTES // each)) if quick else 1
                 stride = 1 if each >= _ALONE_BYTES else stride
                 if now > deadline or nbytes >= _BLOCK_BYTES or each >= _ALONE_BYTES or len(elements) >= min(most, room):
@@ -696,15 +701,26 @@ def _pulled(
         except Exception as failure:  # noqa: BLE001 - raised again when what came before it was sent
             error, exhausted = failure, True
             waited = perf_counter() - now
-            if (elements or any(holding)) and waited > _WAITS_SECONDS and thread_time() - worked < waited / 2:
+            if (elements or any(holding)) and waited > _WAITS_SECONDS and _has_waited(waited, use):
                 error = _HeldBack(failure, len(elements), waited)
         except _StuckError:
             exhausted = True
             error = _HeldBack(DeadlineExceededError(_STUCK), len(elements), perf_counter() - now, stuck=True)
         finally:
             alarm.clear()
-        room *= 2
+        room = 1 if alone else min(2 * room, most)
         yield elements, error
+
+
+def _has_waited(seconds: float, before: CoreUse) -> bool:
+    """Whether this thread waited for something else than a core most of the time; other programs may have had its core.
+
+    Args:
+      seconds: that have passed.
+      before: what the thread had of the cores then, or earlier.
+    """
+    used = thread_use() - before
+    return used.waits > 0 and used.seconds < seconds / 2
 
 
 _KINDS: dict[type, str] = {bool: "b", int: "iu", float: "f"}

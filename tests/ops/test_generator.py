@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import time
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from time import monotonic, sleep
 from typing import Any
 from unittest import mock
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import FailedPreconditionError, InputWarning
 from distinput.ops import generator
+from distinput.run.run import CoreUse
 from tests.ops.iterating import plain, until_error
 
 GENERATOR = di.data.Dataset.from_generator
@@ -248,6 +250,50 @@ def test_the_first_element_does_not_wait_for_later_ones() -> None:
     with iter(GENERATOR(slow, output_signature=SCALAR)) as iterator:
         assert next(iterator) == 0
     assert given == [0]
+
+
+class Paused:
+    """Numbers, before some of which time passes: in which the thread waits, or other programs have its core."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, pauses: dict[int, int]) -> None:
+        self.now, self.waits, self.pauses = 0.0, 0, pauses
+        monkeypatch.setattr(generator, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(generator, "thread_use", lambda: CoreUse(0.0, self.waits))
+
+    def __call__(self) -> Iterator[int]:
+        for number in range(6000):
+            if number in self.pauses:
+                self.now, self.waits = self.now + 0.2, self.waits + self.pauses[number]
+            yield number
+
+    def sizes(self) -> list[int]:
+        """Of the blocks."""
+        return [len(block) for block in GENERATOR(self, output_signature=SCALAR).iter_blocks()]
+
+
+def test_a_generator_that_loses_its_core_is_still_asked_for_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = Paused(monkeypatch, dict.fromkeys(range(0, 3000, 300), 0)).sizes()
+    assert sum(sizes) == 6000
+    assert sizes.count(1) <= 2
+
+
+def test_elements_come_together_again_some_time_after_one_that_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = Paused(monkeypatch, {1000: 1, 1030: 1, 1040: 1, 2000: 1}).sizes()
+    assert sum(sizes) == 6000
+    alone = [row for row, size in zip(accumulate(sizes, initial=0), sizes, strict=False) if size == 1]
+    assert alone[0] == 0  # nobody knows yet how quick they are
+    assert [row for row in alone if 1016 <= row < 1900] == [*range(1016, 1041 + generator._ALONE)]
+    assert sum(row > 2000 for row in alone) == 2 * generator._ALONE
+    assert sizes[-2] > 256
+
+
+def test_how_many_may_come_together_stays_a_small_number() -> None:
+    pull = generator._Pull(0)
+    pulled: Any = generator._pulled(lambda: iter(range(300)), 1, pull, [], generator._Alarm([]))
+    for number, (elements, _) in enumerate(pulled):
+        assert elements == [number][: 300 - number]
+        assert pulled.gi_frame.f_locals["room"] == 1
+        pull.next(number)
 
 
 @given(st.lists(st.one_of(st.integers(0, 9), st.lists(st.integers(0, 9), max_size=3)), max_size=40))

@@ -15,6 +15,7 @@ from distinput.distribute.input.dealing import END, StepPadding, per_replica_spe
 from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
 from distinput.names.lazy import dataclass, library
+from distinput.run.run import thread_use
 from distinput.run.threads import Ending
 from distinput.values.spec import LeafSpec, TensorSpec
 
@@ -179,13 +180,15 @@ class StepsAhead:
 
     def _measure(self, keeps_partial: bool) -> None:
         """Make a step here, and measure how long that takes, except for the first one, which starts the input."""
-        begin = perf_counter()
+        begin, before = perf_counter(), thread_use()
         self._make(keeps_partial)
+        use = thread_use() - before
+        seconds = perf_counter() - begin if use.waits else use.seconds  # other programs may have had this thread's core
         if self._seconds is None:
             self._seconds = 0.0
         else:
             # One step that the system interrupted says nothing of the others, so it counts as twice a quick one at most.
-            self._seconds += _SHARE_OF_ONE * (min(perf_counter() - begin, 2 * self._quick) - self._seconds)
+            self._seconds += _SHARE_OF_ONE * (min(seconds, 2 * self._quick) - self._seconds)
 
     @property
     def partial(self) -> bool:

@@ -646,15 +646,15 @@ def called_by_block(
             begin = Run.clock()
             made = verdict.made(part)
             counter.choice = "whole blocks" if made is not None else "element by element"
+            if made is None and verdict.reason is not None:
+                continue
+            done = calling.work(part, None) if made is None else None
+            pace = PACE_SECONDS * part.size / max(Run.clock() - begin, 1e-9)
             if made is not None:
                 yield made, behind(mark_at, first), part
                 row_bytes = max(row_bytes, made.nbytes / made.size)
-            elif verdict.reason is None:
-                done = calling.work(part, None)
+            if done is not None:
                 yield from calling.delivered(done, part, behind(mark_at, first))
-            else:
-                continue
-            pace = PACE_SECONDS * part.size / max(Run.clock() - begin, 1e-9)
             piece = max(_FEWEST, _PIECE_BYTES / max(1.0, row_bytes))
             most = run.at_once(int(max(_FEWEST, min(pace, 8 * part.size, piece, _MOST))))
             first += part.size

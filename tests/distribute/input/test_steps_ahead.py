@@ -5,6 +5,7 @@ The devices of these tests are threads that want a `put`, as accelerators do.
 """
 
 import gc
+import itertools
 import json
 import math
 import threading
@@ -20,8 +21,10 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.distribute.devices import register_backend
 from distinput.distribute.devices.threads import ThreadDevices
+from distinput.distribute.input import delivery
 from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import StepsAhead
+from distinput.run.run import CoreUse
 from distinput.testing.block_sizes import small_blocks
 from tests.patience import wait_until
 
@@ -183,6 +186,21 @@ def places_of_quick_steps(ahead: int, shape: Callable[[Any], Any]) -> list[Any]:
 )
 def test_positions_of_steps_made_when_asked_for_are_those_taken_at_once(shape: Callable[[Any], Any]) -> None:
     assert places_of_quick_steps(2, shape) == places_of_quick_steps(0, shape)
+
+
+@pytest.mark.parametrize("waits, made_by", [(0, []), (1, ["distinput-steps-ahead"])])
+def test_a_thread_makes_steps_that_wait_and_not_those_that_lose_their_core(
+    monkeypatch: pytest.MonkeyPatch, waits: int, made_by: list[str]
+) -> None:
+    asked = itertools.count()
+    monkeypatch.setattr(delivery, "perf_counter", lambda: 0.02 * next(asked))
+    monkeypatch.setattr(delivery, "thread_use", lambda: CoreUse(0.0, waits * next(asked)))
+    source = far(2).experimental_distribute_dataset(Dataset.range(400).batch(2))._source
+    steps = StepsAhead(source.begin(), lambda step: step, ahead=1, quick=0.001)
+    for _ in range(12):
+        steps.next(True)
+    assert threads() == made_by
+    steps.close()
 
 
 @pytest.mark.parametrize("ahead", [1, 3])

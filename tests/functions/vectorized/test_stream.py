@@ -7,7 +7,7 @@ import pytest
 
 import distinput as di
 from distinput.testing import check_restart
-from tests.ops.iterating import until_error
+from tests.ops.iterating import Times, until_error
 
 RANGE = di.data.Dataset.range
 SLICES = di.data.Dataset.from_tensor_slices
@@ -22,6 +22,12 @@ def test_the_results_do_not_depend_on_vectorize(vectorize: Any) -> None:
 
 def test_it_may_be_restarted_anywhere() -> None:
     check_restart(RANGE(40).map(lambda x: x * 3, vectorize=True).batch(7))
+
+
+def test_blocks_do_not_shrink_where_the_loop_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Times(monkeypatch, here=0.1)
+    sizes = [loop(len(block)) for block in RANGE(100_000).map(lambda x: x * 3, vectorize=True).iter_blocks()]
+    assert sizes[:3] == [64, 512, 4096]
 
 
 def test_a_state_does_not_say_whether_it_was_vectorized() -> None:
