@@ -27,15 +27,14 @@ from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of, stamped
 from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_reached, cut_rows
 from distinput.formats.parquet_file import (
-    Compact,
     Group,
     Readers,
     RowGroupBatches,
     ThriftError,
     batches_of,
     chunks,
+    decoded_footer,
     decoding_order,
-    footer_bytes,
     footer_of,
     groups_of,
     int96_columns,
@@ -96,7 +95,7 @@ def ranges_of(path: str, stamp: str, replaced: frozenset[str] = frozenset()) -> 
     schema = schema_of(path, stamp)
     kinds = {field.name: _kind(field.type) for field in schema}
     try:
-        groups = part_of(Compact(footer_bytes(path, stamp)).struct(), _ROW_GROUPS, list)
+        groups = part_of(decoded_footer(path, stamp), _ROW_GROUPS, list)
         return [_ranges(part_of(group, _COLUMNS, list), kinds, replaced) for group in groups]
     except ThriftError:
         return []  # without statistics everything is read, and damage that matters is found there
@@ -509,7 +508,7 @@ def _null_counts(path: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     unknown = set()
     try:
-        footer = Compact(footer_bytes(path, stamp_of(path))).struct()
+        footer = decoded_footer(path, stamp_of(path))
         wrong = part_of(footer, _WRITER, bytes, b"").startswith(b"parquet-cpp")
         told_types = b"ARROW:schema" in (footer_of(path).metadata or {})  # else categories are read as texts
         right = {item.name for item in schema_of(path) if told_types and not _CATEGORY.search(str(item.type))}
