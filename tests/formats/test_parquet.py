@@ -486,5 +486,5 @@ def test_later_files_that_were_joined_are_refused(tmp_path: Path, kind: str) -> 
         parts.append((tmp_path / "a.parquet").read_bytes())
     assert len(parts[0]) == len(parts[1]) or kind == "text"
     (tmp_path / "b.parquet").write_bytes(b"".join(parts))
-    with pytest.raises(DataLossError, match="b.parquet: holds several Parquet files one behind the other"):
+    with pytest.raises(DataLossError, match=r"b.parquet: holds several Parquet files one behind the other"):
         di.data.ParquetDataset([tmp_path / "a.parquet", tmp_path / "b.parquet"]).to_list()
