@@ -27,6 +27,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of, stamped
 from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_reached, cut_rows
 from distinput.formats.parquet_file import (
+    Compact,
     Group,
     Readers,
     RowGroupBatches,
@@ -35,6 +36,7 @@ from distinput.formats.parquet_file import (
     chunks,
     decoded_footer,
     decoding_order,
+    footer_bytes,
     footer_of,
     groups_of,
     int96_columns,
@@ -95,7 +97,7 @@ def ranges_of(path: str, stamp: str, replaced: frozenset[str] = frozenset()) -> 
     schema = schema_of(path, stamp)
     kinds = {field.name: _kind(field.type) for field in schema}
     try:
-        groups = part_of(decoded_footer(path, stamp), _ROW_GROUPS, list)
+        groups = part_of(Compact(footer_bytes(path, stamp)).struct(), _ROW_GROUPS, list)
         return [_ranges(part_of(group, _COLUMNS, list), kinds, replaced) for group in groups]
     except ThriftError:
         return []  # without statistics everything is read, and damage that matters is found there
