@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.errors import NoMatchError
 from distinput.files.paths import below, globbed
-from distinput.files.retries import Retries
+from distinput.files.retries import Retries, persistently
 from distinput.url_secrets import public_url, scrub, without_secrets
 from tests.files.strange_server import Answer, StrangeServer
 
@@ -170,6 +171,39 @@ def test_a_server_that_is_down(shown: list[str]) -> None:
             fails(shown, lambda: di.data.Dataset.list_files(f"{server.url}/a.txt?sig={SECRET}").to_list())
         finally:
             di.io.unmount(f"{server.url}/")
+
+
+@pytest.mark.needs("aiohttp")
+def test_a_server_that_is_down_is_no_missing_file() -> None:
+    with StrangeServer(b"", lambda answer: answer.fail(503)) as server:
+        di.io.mount(f"{server.url}/", storage_options={}, retries=Retries(deadline=0.3))
+        try:
+            with pytest.raises(OSError, match="answered") as caught:
+                di.data.TextLineDataset(f"{server.url}/a.txt?sig={SECRET}")
+            assert not isinstance(caught.value, FileNotFoundError)
+        finally:
+            di.io.unmount(f"{server.url}/")
+
+
+@pytest.mark.needs("aiohttp")
+def test_a_file_that_a_server_does_not_have_is_missing() -> None:
+    with (
+        StrangeServer(b"", lambda answer: answer.fail(404)) as server,
+        pytest.raises(NoMatchError, match="No files matched pattern"),
+    ):
+        di.data.TextLineDataset(f"{server.url}/a.txt?sig={SECRET}")
+
+
+def test_the_count_of_requests_shows_no_secret() -> None:
+    failures = iter([OSError(errno.EIO, "broken"), PermissionError(errno.EACCES, "forbidden")])
+
+    def ask() -> None:
+        raise next(failures)
+
+    with pytest.raises(PermissionError, match="forbidden") as caught:
+        persistently(ask, f"http://h/a?sig={SECRET}", Retries(first_pause=0.001))
+    (note,) = caught.value.__notes__
+    assert "while reading 'http://h/a?***', request 2 in" in note
 
 
 def test_errors_of_a_store_that_write_a_key_in_their_own_way(shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,23 +248,28 @@ def stored(array: Any) -> Any:
     return array
 
 
-def _find(array: Any, name: str, depth: int, found: dict[str, None], structs: bool, every: bool) -> None:
-    """Add the paths of nulls among the items in `depth` lists of a column or a field, whose name may end in brackets."""
+def _find(
+    array: Any, name: str, depth: int, found: dict[str, None], structs: bool, every: bool, in_lists: bool = False
+) -> None:
+    """Add the paths of nulls among the items in `depth` lists of a column or a field, whose name may end in brackets.
+
+    A null struct in lists is one whatever is in it, as it is no row. Elsewhere NaN in each of its fields tells it.
+    """
     array = stored(array)
     kind, path = array.type, name + "[]" * depth
     if types.is_struct(kind):
         parts = array.flatten()
-        if structs and array.null_count and (every or not all_missing(kind)):
+        if structs and array.null_count and (every or in_lists or not all_missing(kind)):
             found[path] = None
             places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             parts = [take(stored(part), places) for part in parts]
         for field, part in zip(kind, parts, strict=True):
-            _find(part, f"{name}.{field.name}", 0, found, structs, every)
+            _find(part, f"{name}.{field.name}", 0, found, structs, every, in_lists)
         return
     if array.null_count and (every or not has_missing(kind)):
         found[path] = None
     if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
-        _find(items_of(array)[0], name, depth + 1, found, structs, every)
+        _find(items_of(array)[0], name, depth + 1, found, structs, every, in_lists=True)
 
 
 def items_of(array: Any) -> tuple[Any, Any]:

@@ -207,8 +207,8 @@ def with_made(at: Structure, value: dict[str, Any]) -> Structure:
         made = RowDicts(member(rows, "name", str), _dimensions(rows, "rank"), form, getattr(made, "cls", None))
     if "made" in value and at.kind == "leaf":
         made = _OF_TEXT.get(member(value, "made", str))
-        if made is None or value["dtype"] != "string":
-            raise MalformedJson(f"{value['made']!r:.60} is made of no {value['dtype']!r:.60}")
+        if made is None or value.get("dtype") != "string":
+            raise MalformedJson(f"{value['made']!r:.60} is made of no {value.get('dtype')!r:.60}")
     told = member(value, "told", str) if "told" in value else at.told
     return replace(at, mapping=made, told=told)
 

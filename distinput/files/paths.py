@@ -398,7 +398,8 @@ def _matches(pattern: str, folders: bool) -> list[str]:
         found = _globbed_here(local)
         return found if folders else [path for path in found if os.path.isfile(path) or not os.path.exists(path)]
     system, name = file_system(pattern)
-    if not has_magic(name) or "[" in name:  # which does not match itself
+    asks = name.startswith(("http://", "https://")) and "?" in name and "*" not in name  # as a rule that begins a query
+    if not has_magic(name) or "[" in name or asks:  # "[" does not match itself
         there = _exists(pattern, system, name)
         if there or not has_magic(name):
             return [pattern] * there

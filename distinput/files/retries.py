@@ -216,9 +216,8 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
             scrub(error)
             if given_up.is_set() or not transient(error) or short >= _SHORT_ANSWERS or left <= wait:
                 if failures:
-                    error.add_note(
-                        f"while reading {path!r}, request {failures + 1} in {time.monotonic() - start_time:.1f} s"
-                    )
+                    took = time.monotonic() - start_time
+                    error.add_note(f"while reading {without_secrets(path)!r}, request {failures + 1} in {took:.1f} s")
                 if error is caught:
                     raise
                 error.__cause__ = caught

@@ -34,6 +34,7 @@ from distinput.formats.parquet_file import (
     ThriftError,
     batches_of,
     chunks,
+    decoded_footer,
     decoding_order,
     footer_bytes,
     footer_of,
@@ -509,7 +510,7 @@ def _null_counts(path: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     unknown = set()
     try:
-        footer = Compact(footer_bytes(path, stamp_of(path))).struct()
+        footer = decoded_footer(path, stamp_of(path))
         wrong = part_of(footer, _WRITER, bytes, b"").startswith(b"parquet-cpp")
         told_types = b"ARROW:schema" in (footer_of(path).metadata or {})  # else categories are read as texts
         right = {item.name for item in schema_of(path) if told_types and not _CATEGORY.search(str(item.type))}

@@ -122,10 +122,10 @@ _BESIDE = ((4, 5), (6, 7)), ((14, 15),)
 """The field numbers of the place and the length of what goes with a chunk: of two indexes, and in its metadata of a filter."""
 
 
-def _last_byte(footer: bytes) -> int:
+def _last_byte(decoded: Any) -> int:
     """Where everything ends that a footer tells the place of."""
     ends = [0]
-    for group in part_of(Compact(footer).struct(), _ROW_GROUPS, list):
+    for group in part_of(decoded, _ROW_GROUPS, list):
         for column in part_of(group, _COLUMNS, list):
             described = part_of(column, _META_DATA, dict)
             ends.append(_chunk(column, 1 << 62).stop)
@@ -345,11 +345,13 @@ def _read_footer(path: str, stamp: str) -> Footer:
             metadata = read_metadata(pa.BufferReader(tail))
         except UnicodeDecodeError as error:  # of pyarrow, which decodes the names of columns
             raise DataLossError(f"{path}: not a Parquet file, or damaged: its footer: {error}") from error
-        rows = sum(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        rows = sum(group.num_rows for group in groups)
+        nbytes = whole + sum(group.total_byte_size for group in groups)
     if rows != metadata.num_rows and metadata.num_rows:  # some writers never say it
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
     made = Footer(metadata, rows, tail[-whole:-8], size, facts)
-    if _JOINED in tail:
+    if _JOINED in tail or 4 * nbytes < 3 * size:  # its values would take less, if they were not even compressed
         _check_alone(path, made)
     return made
 
@@ -358,16 +360,30 @@ _JOINED = b"PAR1PAR1"
 """The end of a file, and the beginning of another one."""
 
 
-def _check_alone(path: str, footer: Footer) -> None:
+def decoded_footer(path: str, stamp: str) -> dict[int, Any]:
+    """The fields of the footer of this version of a file, by number.
+
+    Raises:
+      DataLossError: the file is several ones, one behind the other.
+      ThriftError: the footer is damaged.
+    """
+    footer = _footer_of(path, stamp)
+    decoded = Compact(footer.content).struct()
+    _check_alone(path, footer, decoded)
+    return decoded
+
+
+def _check_alone(path: str, footer: Footer, decoded: dict[int, Any] | None = None) -> None:
     """Refuse files that were joined byte by byte: the footer of the last one counts from its own beginning.
 
     Raises:
       DataLossError: they were.
     """
     try:
-        before = footer.size - 8 - len(footer.content) - _last_byte(footer.content)
+        last = _last_byte(Compact(footer.content).struct() if decoded is None else decoded)
     except ThriftError:
         return
+    before = footer.size - 8 - len(footer.content) - last
     if before >= len(_JOINED) and read_range(path, before - 4, before + 4, footer.facts) == _JOINED:
         raise DataLossError(
             f"{path}: holds several Parquet files one behind the other, the last from byte {before} on; readers see no other "

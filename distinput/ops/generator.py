@@ -764,6 +764,10 @@ def _as_nest(element: Any, structure: Structure) -> Any:
     return element
 
 
+_WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+"""Kinds of dtypes: in lists none becomes a narrower one, whatever TensorFlow makes of arrays."""
+
+
 def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
     if spec.dtype == STRING:
         value = as_stated(leaf, spec)
@@ -776,6 +780,9 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
             raise TypeError("text is no number")
         # Arrays of text are parsed; as leaves they are bytes already.
         array = cast_within(np.asarray(leaf if dtype_of(made) == STRING else made), spec.dtype)
+        listed = isinstance(leaf, list | tuple) and array.size
+        if listed and _WIDTH.get(dtype_of(made).kind, 0) > _WIDTH.get(spec.dtype.kind, 3):
+            raise TypeError(f"{made.dtype} in a list becomes no {spec.dtype}; state {made.dtype}, or convert it")
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that could not be converted to the expected type {spec.dtype}: "

@@ -681,8 +681,9 @@ def _with_integers(items: list[Any], dtype: np.dtype[Any]) -> Any:
     numbers = objects.reshape(-1).tolist()
     integers = [int(x) for x in numbers if isinstance(x, int | np.integer)]
     if len(integers) == len(numbers):
-        if min(integers) >= 0 and max(integers) <= _UINT64.max:
-            return np.array(integers, np.uint64).reshape(objects.shape)
+        for bounds in (_UINT64, _INT64):
+            if min(integers) >= bounds.min and max(integers) <= bounds.max:
+                return np.array(integers, bounds.dtype).reshape(objects.shape)
         raise InvalidArgumentError(
             f"integers from {min(integers)} to {max(integers)} do not fit into int64, nor into uint64; give floats, or text, "
             "which is parsed inside of map"

@@ -62,6 +62,8 @@ from distinput.values.leaves import (
         ([np.int32(1), 1 << 40], "int64", [1, 1 << 40]),
         ([np.int64(1), 2], "int64", [1, 2]),
         ([np.uint64(1), 2], "uint64", [1, 2]),
+        ([np.uint64(1), -2], "int64", [1, -2]),
+        ([[np.uint64(1)], [np.int64(-2)]], "int64", [[1], [-2]]),
         ([np.int8(1), np.int8(2)], "int8", [1, 2]),
         ([np.complex64(1), 2], "complex128", [1, 2]),
         ([[1], [2]], "int32", [[1], [2]]),

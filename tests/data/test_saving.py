@@ -142,6 +142,16 @@ def test_what_cannot_be_made_is_damage(tmp_path: Path, more: dict[str, Any], mes
         Dataset.load(tmp_path / "saved")
 
 
+def test_no_text_is_made_of_what_is_an_optional(tmp_path: Path) -> None:
+    Dataset.from_tensors(di.data.experimental.Optional.from_value("a")).save(tmp_path / "saved")
+    manifest = tmp_path / "saved" / MANIFEST
+    found = json.loads(manifest.read_text())
+    found["options"]["layout"] = json.dumps(json.loads(found["options"]["layout"]) | {"made": "str"})
+    manifest.write_text(json.dumps(found))
+    with pytest.raises(DataLossError, match="the spec of the elements is damaged: 'str' is made of no None"):
+        Dataset.load(tmp_path / "saved")
+
+
 def test_a_new_dataset_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     Dataset.range(3).save(tmp_path)
     old = Dataset.load(tmp_path)

@@ -461,7 +461,7 @@ def test_only_categories_are_read_to_see_whether_there_are_nulls(
     assert len(looked) == looks
 
 
-@pytest.mark.parametrize("rows", [(2, 3), (3, 3), (50_000, 50_001)])
+@pytest.mark.parametrize("rows", [(2, 3), (3, 3), (50_000, 50_000), (50_000, 50_001)])
 @pytest.mark.parametrize("index", [False, True])
 def test_files_that_were_joined_byte_by_byte_are_refused(tmp_path: Path, rows: tuple[int, int], index: bool) -> None:
     parts = []
@@ -474,3 +474,17 @@ def test_files_that_were_joined_byte_by_byte_are_refused(tmp_path: Path, rows: t
     message = f"joined.parquet: holds several Parquet files one behind the other, the last from byte {len(parts[0])} on"
     with pytest.raises(DataLossError, match=message):
         di.data.ParquetDataset(tmp_path / "joined.parquet").to_list()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "text"])
+def test_later_files_that_were_joined_are_refused(tmp_path: Path, kind: str) -> None:
+    parts = []
+    for seed in (1, 2):
+        values = np.random.default_rng(seed).random(50_000)
+        column = values if kind == "numbers" else [f"{value:.16f}" for value in values]
+        pq.write_table(pa.table({"x": column}), tmp_path / "a.parquet", use_dictionary=False)
+        parts.append((tmp_path / "a.parquet").read_bytes())
+    assert len(parts[0]) == len(parts[1]) or kind == "text"
+    (tmp_path / "b.parquet").write_bytes(b"".join(parts))
+    with pytest.raises(DataLossError, match=r"b.parquet: holds several Parquet files one behind the other"):
+        di.data.ParquetDataset([tmp_path / "a.parquet", tmp_path / "b.parquet"]).to_list()

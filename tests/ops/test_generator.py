@@ -376,6 +376,27 @@ def test_no_number_goes_to_the_other_end_of_its_dtype(value: Any, dtype: str, wr
         dataset.to_list()
 
 
+@pytest.mark.parametrize(
+    "value, dtype, wrong",
+    [
+        ([np.int64(1), 0.5], "int64", "float64 in a list becomes no int64"),
+        ([np.float64(2), np.float64(3)], "uint8", "float64 in a list becomes no uint8"),
+        ([np.array([1, 2]), [0.5, 1]], "int32", "float64 in a list becomes no int32"),
+        ([np.int64(1), 2], "bool", "int64 in a list becomes no bool"),
+    ],
+)
+def test_lists_lose_no_fractions(value: Any, dtype: str, wrong: str) -> None:
+    dataset = GENERATOR(lambda: [value], output_signature=di.TensorSpec(np.shape(value), dtype))
+    with pytest.raises(TypeError, match=f"{wrong}; state "):
+        dataset.to_list()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
+def test_lists_of_empty_arrays_become_any_dtype(dtype: str) -> None:
+    found = GENERATOR(lambda: [[np.zeros(0)]], output_signature=di.TensorSpec([1, 0], dtype)).get_single_element()
+    assert (found.dtype, found.shape) == (dtype, (1, 0))
+
+
 def test_no_number_of_a_ragged_tensor_does() -> None:
     spec = di.RaggedTensorSpec([None, None], "int32", 1)
     for value in ([[1 << 40], []], di.RaggedTensor.from_list([[1 << 40], []])):
