@@ -311,6 +311,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         self._passes = passes or Passes()
         self._running: Running | None = None
         self._positions: Positions | None = None
+        self._planned: Any = None  # what `interop.jax.batches` made last: here, it ends with what its functions refer to
         self._counted: tuple[Node, Mapping[Hashable, OpCounters]] = (node, {})
 
     # ------------------------------------------------------------------------
@@ -1788,7 +1789,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in self.__dict__.items() if name != "_make_run"}
-        return {**kept, "_running": None, "_positions": None, "_counted": (self._node, {})}
+        return {**kept, "_running": None, "_positions": None, "_planned": None, "_counted": (self._node, {})}
 
     if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 
