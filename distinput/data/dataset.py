@@ -311,7 +311,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         self._passes = passes or Passes()
         self._running: Running | None = None
         self._positions: Positions | None = None
-        self._planned: Any = None  # what `interop.jax.batches` made last: here, it ends with what its functions refer to
+        self._planned: Any = None
+        """What `interop.jax.batches` made last: kept here, it ends with the dataset, to which its functions may lead back."""
         self._counted: tuple[Node, Mapping[Hashable, OpCounters]] = (node, {})
 
     # ------------------------------------------------------------------------
