@@ -311,6 +311,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         self._passes = passes or Passes()
         self._running: Running | None = None
         self._positions: Positions | None = None
+        self._planned: Any = None
+        """What `interop.jax.batches` made last: kept here, it ends with the dataset, to which its functions may lead back."""
         self._counted: tuple[Node, Mapping[Hashable, OpCounters]] = (node, {})
 
     # ------------------------------------------------------------------------
@@ -1788,7 +1790,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = {name: value for name, value in self.__dict__.items() if name != "_make_run"}
-        return {**kept, "_running": None, "_positions": None, "_counted": (self._node, {})}
+        return {**kept, "_running": None, "_positions": None, "_planned": None, "_counted": (self._node, {})}
 
     if not TYPE_CHECKING:  # a type checker that saw this would accept every name
 

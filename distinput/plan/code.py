@@ -554,7 +554,10 @@ class ArgumentReader:
                 self.data.append(f"{name}.{member}={value_word(held, self._word)}")
 
     def _attributes(self, value: Any) -> None:
-        """The attributes of an object and of its class, except those that its methods assign or change while they run."""
+        """The attributes of an object and of its class, except those that its methods assign or change while they run.
+
+        Nor is a dataset told that calls the object: its steps would be told by themselves.
+        """
         if isinstance(value, type | types.ModuleType):
             return
         altered: set[str] = set()
@@ -566,12 +569,26 @@ class ArgumentReader:
                     altered |= CodeNames.of(method.__code__).altered
         uses, self._uses = self._uses, None
         for name, held in sorted(getattr(value, "__dict__", {}).items()):
-            if name not in assigned and (name not in altered or lasting(held) is not None):
+            if name not in assigned and (name not in altered or lasting(held) is not None) and not _calls(held, value):
                 self._outside(f".{name}", held)
         self._uses = uses
         for name, held in class_data(type(value)):
             if name not in assigned and name not in altered:
                 self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
+
+
+def _calls(held: Any, owner: Any) -> bool:
+    """Whether this is a dataset with a step that calls an object or a method of it."""
+    node = getattr(held, "node", held)
+    if not hasattr(type(node), "steps"):
+        return False
+    return any(_called(value) is owner for step in node.steps for value in step.arguments().values())
+
+
+def _called(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return getattr(function, "__self__", function)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ _ROOM, _MOST_KEPT = 4 << 20, 128 << 20
 _HEADER = 64
 """Bytes: whether somebody reads the room, and how many messages have ended, each a number of eight."""
 
+_OVER = -1
+"""In the place of that number: the room is not written again."""
+
 _SETTLED = 0.01
 """Seconds after which all processors have seen what one has written."""
 
@@ -105,6 +108,8 @@ class _Room:
         return not all(map(alone, self.slots))
 
     def __del__(self) -> None:
+        if hasattr(self, "header") and self.place.process == os.getpid():  # a child shares what is written
+            self.header[1] = _OVER
         if hasattr(self, "_descriptor"):
             os.close(self._descriptor)
 
@@ -238,6 +243,11 @@ class _Mapping:
             raise UnseenError(f"the memory of another process cannot be opened: {error}") from error
         self._header = np.frombuffer(self._mapped, np.int64, 2)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no message will come in the room."""
+        return bool(self._header[1] == _OVER)
+
     def taken(self, message: int) -> memoryview:
         """A message, which stays as long as somebody has a view of it."""
         self._header[0] = 1  # before the look at what it is
@@ -257,7 +267,7 @@ class Borrower:
     """Rooms of other processes that are mapped here, the last ones.
 
     Args:
-      most: so many; the memory of others stays as long as somebody has a view of it.
+      most: so many that are still written; the memory of others stays as long as somebody has a view of it.
     """
 
     def __init__(self, most: int) -> None:
@@ -269,6 +279,8 @@ class Borrower:
         Raises:
           UnseenError: its process has ended, is elsewhere, or has written something else there.
         """
+        for place in [place for place, mapping in self._known.items() if mapping.is_over]:
+            del self._known[place]  # else the system would keep their memory
         views = []
         for place, message in lent.places:
             mapping = self._known.pop(place, None) or _Mapping(place)

@@ -2,8 +2,10 @@
 """Memory that is lent is written again only when nobody reads it, and never under a reader."""
 
 import gc
+import os
 import pickle
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,6 +133,32 @@ def test_a_room_in_which_this_process_has_an_array_is_not_written_again(keeps: b
     other, _ = written(np.zeros(FEWEST_BYTES, np.uint8))
     assert (room_of(other) == room) is not keeps
     assert kept is None or set(kept.tolist()) == {5}
+
+
+def is_mapped(inode: int) -> bool:
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return any(line.split()[4:] == [str(inode), "/memfd:distinput", "(deleted)"] for line in lines)
+
+
+def test_rooms_that_are_not_written_again_are_given_back_by_their_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lent_memory, "_MOST_KEPT", 0)
+    borrower, rooms = Borrower(4), []
+    for _ in range(3):
+        lent, stored = written(np.arange(10))
+        rooms.append(room_of(lent))
+        assert value_of(stored, borrower.taken(sent(lent))).tolist() == list(range(10))
+        del lent
+    assert [is_mapped(room) for room in rooms] == [False, False, True]
+
+
+def test_a_child_leaves_the_rooms_of_its_parent_as_they_are() -> None:
+    lent, stored = written(np.arange(10))
+    news, child = sent(lent), os.fork()
+    if not child:
+        lent._rooms.clear()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert value_of(stored, Borrower(4).taken(news)).tolist() == list(range(10))
 
 
 def test_who_comes_too_late_is_told_so(clock: list[float]) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from distinput.data import Dataset
+from distinput.errors import StateError
 from distinput.plan.code import ArgumentReader, function_word
 
 
@@ -137,6 +139,34 @@ def test_objects_are_read_by_the_attributes_that_their_methods_leave_alone() -> 
     assert read(used) != read(Scale(3))
     assert read(used.method) == read(Scale(2).method)
     assert read(used.method) != read(Scale(3).method)
+
+
+class Holder:
+    """Holds the datasets that its methods are steps of."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+        functions = self.times, functools.partial(self.plus, 1), self
+        self.first, self.second, self.third = [Dataset.range(3).map(function) for function in functions]
+
+    def times(self, x: Any) -> Any:
+        return x * self.factor
+
+    def plus(self, n: int, x: Any) -> Any:
+        return x + n * self.factor
+
+    def __call__(self, x: Any) -> Any:
+        return x - self.factor
+
+
+@pytest.mark.parametrize("name, elements", [("first", [0, 2, 4]), ("second", [2, 3, 4]), ("third", [-2, -1, 0])])
+def test_an_object_may_hold_the_datasets_that_call_it(name: str, elements: list[int]) -> None:
+    dataset, other = [getattr(Holder(factor), name) for factor in (2, 3)]
+    assert dataset.to_list() == elements
+    state = iter(getattr(Holder(2), name)).state()
+    assert list(dataset.restore(state)) == elements
+    with pytest.raises(StateError, match="another pipeline"):
+        other.restore(state)
 
 
 def test_wrapped_functions_are_followed() -> None:

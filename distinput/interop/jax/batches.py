@@ -8,7 +8,6 @@ from itertools import pairwise
 from math import gcd
 from operator import is_
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -30,7 +29,6 @@ from distinput.distribute.input.sources import DealtElements, Steps, StepSource
 from distinput.distribute.tpu.mesh import DeviceValues, as_device_array
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
-from distinput.plan.node import Node
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
 from distinput.values.leaves import dtype_name
@@ -454,7 +452,7 @@ def batches(
     asked = dataset.node, rows, shardings, tail, ahead
     source, delivery = _again(dataset, asked) or _planned(dataset, spec, *asked[1:])
     if isinstance(source, DealtElements):  # where nothing is planned together with other processes
-        _LATEST[dataset] = asked, source.datasets[0].node, source, delivery
+        dataset._planned = asked, source.datasets[0].node, source, delivery
     return GlobalBatches(source, delivery)
 
 
@@ -475,14 +473,12 @@ def _planned(
     return source, GlobalDelivery(consumer, placement, padding, ahead, spec, shardings, rows)
 
 
-_LATEST: "WeakKeyDictionary[Any, tuple[Any, Node, DealtElements, GlobalDelivery]]" = WeakKeyDictionary()
-"""Of each dataset what was asked for last, its tree, and the batches; a loop may ask again for each epoch."""
-
-
 def _again(dataset: Any, asked: Any) -> "tuple[StepSource, GlobalDelivery] | None":
     """The batches as they were planned last; None if others were asked for, or a state has brought them other seeds."""
-    before, tree, source, delivery = _LATEST.get(dataset, (None, None, None, None))
-    if source is None or delivery is None or before != asked or source.datasets[0].node is not tree:
+    if dataset._planned is None:
+        return None
+    before, tree, source, delivery = dataset._planned
+    if before != asked or source.datasets[0].node is not tree:
         return None
     return replace(source, datasets=[source.datasets[0]._again()]), delivery
 

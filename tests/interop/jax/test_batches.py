@@ -238,6 +238,22 @@ def test_batches_of_a_dataset_that_is_dropped_are_dropped() -> None:
     assert node() is None
 
 
+class Doubling:
+    def __init__(self) -> None:
+        self.feeds: list[Any] = [Dataset.range(20).map(lambda x: self.factor * x).batch(8)]
+
+    factor = 2
+
+
+def test_batches_that_lead_back_to_their_dataset_are_dropped_with_it() -> None:
+    owner = Doubling()
+    assert len(list(batches(owner.feeds[0], DATA))) == 3
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None
+
+
 def test_a_donated_batch_does_not_change_the_data_it_was_made_of() -> None:
     data = buffers.empty((64, 512), np.dtype(np.float32))
     data[:] = 1
