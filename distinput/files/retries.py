@@ -80,8 +80,8 @@ class Retries:
 
     Some failures may pass: a connection that broke, a server that is overloaded, an answer that is too short. The next request
     follows after a pause of random length, which is longer after each failure. What will not pass, such as a missing file,
-    missing rights, or a process that can open no more files, is an error at once. A server whose name nobody knows, or that refuses
-    connections, is given five seconds to appear.
+    missing rights, or a process that can open no more files, is an error at once. A server whose name nobody knows, or that
+    refuses connections, is given five seconds to appear.
 
     Args:
       deadline: seconds after which a read fails, with the last error.
