@@ -261,7 +261,6 @@ class Cutting:
             with suppress(OSError):
                 sink.shutdown(socket.SHUT_RDWR)
 
-
     def _is_last(self, size: int) -> bool:
         """Whether to cut after so many bytes more."""
         with self._counting:

@@ -195,7 +195,7 @@ def test_what_cannot_be_looked_at_is_not_left_out(way: str) -> None:
     held = Unreadable()
     functions = {"closure": lambda x: x + len(held), "default": lambda x, given=held: x + len(given)}
     with pytest.raises(ValueError, match="no keys today"):
-        Dataset.range(3).map(functions[way]).fingerprint()
+        di.data.Dataset.range(3).map(functions[way]).fingerprint()
 
 
 def test_variables_of_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:
