@@ -7,6 +7,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from inspect import CO_GENERATOR
 from itertools import chain
@@ -75,11 +76,8 @@ class Block(ABC):
         if structure.is_leaf:
             return ColumnBlock(structure, [column_of_values(elements, stated[0])], len(elements))
         if structure.is_flat_dict and {*map(type, elements)} == {dict} and {*map(len, elements)} == {len(stated)}:
-            try:
+            with suppress(KeyError):
                 parts = [[element[key] for element in elements] for key in structure.keys]
-            except KeyError:  # of another structure, which `flatten` tells
-                pass
-            else:
                 return ColumnBlock(structure, list(map(column_of_values, parts, stated)), len(elements))
         rows: Sequence[Any] = elements
         if not structure.is_flat_tuple or not all(type(e) is tuple and len(e) == len(stated) for e in elements):
