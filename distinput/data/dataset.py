@@ -1572,8 +1572,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A pass as a stream of Arrow, for libraries that take one: `pa.table(ds)`, `polars.DataFrame(ds)`, DuckDB's queries.
 
-        Batches are made when they are asked for; columns are as for `to_arrow`. Decimals of `as_decimal` are text here, as types
-        are told before the first batch, and nobody knows how many digits will come.
+        Batches are made when they are asked for; columns are as for `to_arrow`. Those of `as_decimal` are text, as types are
+        told before the first batch, and nobody knows how many digits will come.
 
         Source: the Arrow PyCapsule interface.
         """
