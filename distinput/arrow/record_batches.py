@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import as_str
+from distinput.columns.python_values import as_decimals, as_str
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import library
@@ -20,6 +20,7 @@ from distinput.values.nullable import is_nullable
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
+decimal = library("decimal")  # few tables have decimals
 pa = library("pyarrow")
 compute = library("pyarrow.compute")
 types = library("pyarrow.types")
@@ -112,7 +113,7 @@ def arrow_schema(spec: Spec, text: Text = False, as_made: bool = False) -> Any:
     Args:
       spec: of the elements.
       text: columns that become strings instead of binary.
-      as_made: whether text is a string, too, where `as_text` has made it one.
+      as_made: whether text is a string, too, where `as_text` has made it one, and `DIGITS` where `as_decimal` has made numbers.
 
     Raises:
       InvalidArgumentError: a leaf has no Arrow type, two columns would have the same name, or `text` names no column.
@@ -132,6 +133,45 @@ def arrow_schema(spec: Spec, text: Text = False, as_made: bool = False) -> Any:
         by_name[name] = _type_of(child, leaves, name, name in wanted or (None if as_made else False), paths)
     schema = pa.schema([(name, by_name[name]) for name in _in_order(spec.structure, names)])
     return schema.with_metadata({_NULLS: "\n".join(paths)}) if paths else schema
+
+
+DIGITS = "string"
+"""The type of the digits of `as_decimal`, which nothing else has: other text is `large_string`."""
+
+
+def with_decimals(table: Any, who: str) -> Any:
+    """The table with decimals in the place of digits, at the least precision and scale that hold all of a column.
+
+    Raises:
+      InvalidArgumentError: a value is no number, or none that Arrow's decimals hold.
+    """
+    for place, field in enumerate(table.schema):
+        try:
+            kind = _decimal_type(field.type, table[field.name].chunks)
+        except (pa.ArrowException, decimal.InvalidOperation) as error:
+            raise InvalidArgumentError(
+                f"{who}: column {field.name!r} cannot become decimals: {error}; leave it as text, without as_decimal"
+            ) from error
+        if kind != field.type:
+            table = table.set_column(place, field.with_type(kind), table[field.name].cast(kind))
+    return table
+
+
+def _decimal_type(kind: Any, arrays: Sequence[Any]) -> Any:
+    """A type with decimals in the place of digits, which holds these arrays."""
+    if types.is_string(kind):
+        numbers = [decimal.Decimal(text) for array in arrays for text in array.to_pylist() if text is not None]
+        if (endless := next((each for each in numbers if not each.is_finite()), None)) is not None:
+            raise decimal.InvalidOperation(f"{endless} has no digits")
+        return pa.array(numbers or [decimal.Decimal(0)]).type
+    if types.is_struct(kind):
+        return pa.struct(
+            [each.with_type(_decimal_type(each.type, [a.field(i) for a in arrays])) for i, each in enumerate(kind)]
+        )
+    if types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        inner = kind.value_field.with_type(_decimal_type(kind.value_type, [array.flatten() for array in arrays]))
+        return pa.large_list(inner) if types.is_large_list(kind) else pa.list_(inner, kind.list_size)
+    return kind
 
 
 def record_batch(block: Block, schema: Any) -> Any:
@@ -203,9 +243,11 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool | None, pa
 def _kept_type(structure: Structure, leaves: Any, name: str, text: bool | None, paths: list[str]) -> Any:
     """The type of a column or a field; the paths at which it may hold nulls are added to `paths`.
 
-    Byte strings are text if `text` is True, and if it is None where elements have `str` in their place.
+    Byte strings are text if `text` is True, and if it is None where elements have `str` or decimals in their place.
     """
     if structure.is_leaf:
+        if text is None and structure.mapping is as_decimals:
+            return _leaf_type(next(leaves), name, True, DIGITS)
         return _leaf_type(next(leaves), name, structure.mapping is as_str if text is None else text)
     names, children = _fields(structure, f"column {name!r}")
     told = is_nullable(structure)
@@ -223,14 +265,14 @@ def _kept_type(structure: Structure, leaves: Any, name: str, text: bool | None, 
     return pa.struct([(key, by_name[key]) for key in _in_order(structure, names)])
 
 
-def _leaf_type(leaf: LeafSpec, name: str, text: bool) -> Any:
+def _leaf_type(leaf: LeafSpec, name: str, text: bool, digits: str = "") -> Any:
     if not isinstance(leaf, TensorSpec):
         raise InvalidArgumentError(f"to_arrow: column {name!r} is a dataset; flat_map or zip it first")
     if leaf.shape is None:
         raise InvalidArgumentError(
             f"to_arrow: the number of dimensions of column {name!r} is unknown; give map an output_signature, or ensure it"
         )
-    kind = _value_type(leaf.dtype, name, text)
+    kind = pa.type_for_alias(digits) if digits else _value_type(leaf.dtype, name, text)
     ragged = leaf.ragged_rank + 1 if isinstance(leaf, RaggedTensorSpec) and leaf.ragged_rank else 0
     for axis, size in reversed(list(enumerate(leaf.shape))):
         # Arrow cannot tell how many lists without values there are, if their size is fixed.

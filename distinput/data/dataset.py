@@ -1519,11 +1519,11 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Args:
           text: columns whose byte strings are UTF-8 and become strings: True for all of them, or a list of names. Those of
-            `as_text` become strings in any case.
+            `as_text` become strings in any case, and those of `as_decimal` decimals of the least precision that holds them.
 
         Raises:
           InvalidArgumentError: a component has no Arrow type, such as a dataset, a complex number, or an array of unknown rank;
-            byte strings of a column in `text` are not UTF-8; the dataset is infinite.
+            byte strings of a column in `text` are not UTF-8; a decimal is NaN or infinite; the dataset is infinite.
 
         >>> import distinput as di
         >>> ds = di.data.Dataset.from_tensor_slices({"x": [1, 2], "name": ["Ada", "Alan"]})
@@ -1538,7 +1538,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         A `Nullable` of whole numbers or truth values is of pandas' `Int64`, `boolean` and so on, where a null is `<NA>`.
 
         Args:
-          text: columns whose byte strings are UTF-8 and become `str`, as those of `as_text` do; others are bytes.
+          text: columns whose byte strings are UTF-8 and become `str`, as those of `as_text` do; others are bytes. Those of
+            `as_decimal` become `decimal.Decimal`.
 
         Raises:
           EngineMissing: pandas is not installed.
@@ -1558,6 +1559,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Args:
           text: columns whose byte strings are UTF-8 and become `String`, as those of `as_text` do; others are `Binary`.
+            Those of `as_decimal` become `Decimal`.
 
         Raises:
           EngineMissing: polars is not installed.
@@ -1572,7 +1574,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A pass as a stream of Arrow, for libraries that take one: `pa.table(ds)`, `polars.DataFrame(ds)`, DuckDB's queries.
 
-        Batches are made when they are asked for; columns are as for `to_arrow`.
+        Batches are made when they are asked for; columns are as for `to_arrow`. Those of `as_decimal` are text, as types are
+        told before the first batch, and nobody knows how many digits will come.
 
         Source: the Arrow PyCapsule interface.
         """

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from distinput.arrow.record_batches import Text, arrow_schema, nulls_of, record_batch
+from distinput.arrow.record_batches import Text, arrow_schema, nulls_of, record_batch, with_decimals
 from distinput.arrow.validity import zero_of
 from distinput.data.iterator import DatasetLike
 from distinput.errors import EngineMissing, InvalidArgumentError
@@ -33,7 +33,7 @@ def arrow_table(dataset: DatasetLike, text: Text, who: str) -> Any:
     if dataset.cardinality() == INFINITE:
         raise InvalidArgumentError(f"{who}: the dataset is infinite; take(n) elements of it, or read it as a stream")
     schema = arrow_schema(dataset.node.spec, text, as_made=True)
-    return pa.Table.from_batches(list(_batches(dataset, schema)), schema)
+    return with_decimals(pa.Table.from_batches(list(_batches(dataset, schema)), schema), who)
 
 
 def pandas_frame(dataset: DatasetLike, text: Text) -> Any:

@@ -670,13 +670,7 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
-        from json import loads
-
-        try:
-            told = loads(state) if isinstance(state, bytes | str) else state
-        except ValueError as error:
-            raise StateError(f"set_state: must be what get_state() gave, which is text of JSON: {error}") from None
-        self.load_state_dict(told)
+        self.load_state_dict(seals.of_text(state, "set_state", "get_state()"))
 
     def start_prefetch(self) -> None:
         """Do nothing; Grain's tools call it after `set_state`. What is read ahead begins with the first element."""

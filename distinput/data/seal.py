@@ -106,6 +106,23 @@ def opened(state: Any, who: str, keys: Collection[str], kind: str | None = None)
     return content
 
 
+def of_text(state: Any, who: str, maker: str) -> Any:
+    """The value that text of JSON holds; what is no text stays as it is, for `opened` to look at.
+
+    Args:
+      state: what a user hands in.
+      who: for the message.
+      maker: the call that gave the text, for the message.
+
+    Raises:
+      StateError: the text is not JSON.
+    """
+    try:
+        return loads(state) if isinstance(state, str | bytes | bytearray) else state
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{who}: must be what {maker} gave, which is text of JSON: {error}") from None
+
+
 # ----------------------------------------------------------------------------
 # The state of a position in a pipeline, and back.
 # ----------------------------------------------------------------------------

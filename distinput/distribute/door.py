@@ -79,7 +79,11 @@ class Door:
         self._members: set[Visitor] = set()  # and those who were sent away, until their threads have ended
         self._closed = False
         self._listening = threading.Thread(target=self._run, name=name, daemon=True)
-        self._listening.start()
+        try:
+            self._listening.start()
+        except RuntimeError:  # there are as many threads as there may be
+            server.close()
+            raise
 
     def close(self) -> None:
         """Let nobody in any more, and end all connections; may be called again."""

@@ -310,9 +310,23 @@ def file_system(path: str) -> tuple[Any, str]:
     """
     if "?" in path or "@" in path:
         cut_from_logs()
-    system, name = _opened(path)
+    try:
+        system, name = _opened(path)
+    except RuntimeError:
+        _without_thread()
+        raise
     check_not_forked(system, path)
     return system, name
+
+
+def _without_thread() -> None:
+    """Have fsspec begin another loop of requests where it could not start the thread of this one: no answer would come."""
+    from fsspec import asyn
+
+    with asyn.get_lock():
+        if asyn.iothread[0] is None and asyn.loop[0] is not None:
+            asyn.loop[0].close()
+            asyn.loop[0] = None
 
 
 def _opened(path: str) -> tuple[Any, str]:

@@ -34,6 +34,9 @@ _LASTING = frozenset(
     }
     | {errno.EPERM, errno.EROFS}
 )
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""Of this process or its machine, which a server cannot cure: the program hears of it at once."""
+
 _TRY_AGAIN = frozenset({408, 425, 429})  # of the answers of web servers from 400 to 499
 
 _MISSING, _FORBIDDEN = (404, 410), (401, 403)
@@ -76,9 +79,9 @@ class Retries:
     """How often and for how long reads of remote files are retried.
 
     Some failures may pass: a connection that broke, a server that is overloaded, an answer that is too short. The next request
-    follows after a pause of random length, which is longer after each failure. What will not pass,
-    such as a missing file or missing rights, is an error at once. A server whose name nobody knows, or that refuses
-    connections, is given five seconds to appear.
+    follows after a pause of random length, which is longer after each failure. What will not pass, such as a missing file,
+    missing rights, or a process that can open no more files, is an error at once. A server whose name nobody knows, or that
+    refuses connections, is given five seconds to appear.
 
     Args:
       deadline: seconds after which a read fails, with the last error.
@@ -120,7 +123,7 @@ def what_failed(error: Exception) -> Exception:
         return error
     status = getattr(cause, "status", None)
     if not isinstance(status, int):
-        return cause if transient(cause) or _never(cause) else error
+        return cause if transient(cause) or _never(cause) or _exhausted(cause) else error
     told = f"the server answered {status} {getattr(cause, 'message', '')}".rstrip()
     name = getattr(error, "filename", None) or ("" if error is cause else str(error))
     if status in _MISSING:
@@ -165,6 +168,13 @@ def _never(error: BaseException) -> bool:
     return False
 
 
+def _exhausted(error: BaseException) -> bool:
+    """True if this process can open no more files and connections, or gets no more memory."""
+    return any(
+        getattr(each, "errno", None) in _EXHAUSTED or "Too many open files" in str(each) for each in _causes(error)
+    )
+
+
 def _unreachable(error: BaseException) -> bool:
     """True if there is no server of this name, or none that takes connections."""
     numbers = {errno.ECONNREFUSED, socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
@@ -175,7 +185,7 @@ def transient(error: BaseException) -> bool:
     """True if the same request may succeed later."""
     if isinstance(error, DistinputError | NotImplementedError):
         return False
-    if _never(error):
+    if _never(error) or _exhausted(error):
         return False
     status = getattr(error, "status", None)
     if isinstance(status, int) and 400 <= status < 500:

@@ -17,6 +17,7 @@ from distinput.columns.block import Block
 from distinput.columns.column import Ints
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
+from distinput.data.seal import of_text
 from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
@@ -190,7 +191,8 @@ class WorkerShard:
           FileNotFoundError: there is no position in it.
           StateError: it is something else.
         """
-        self.load_state_dict(json.loads((Path(folder) / _FILE).read_text(encoding="utf-8")))
+        text = (Path(folder) / _FILE).read_bytes()
+        self.load_state_dict(of_text(text, f"interop.ray.shard: {Path(folder) / _FILE}", "save(folder)"))
 
 
 def from_ray(dataset: Any, *, nulls: Any = None, valid: Any = None) -> Dataset[dict[str, Any]]:

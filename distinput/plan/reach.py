@@ -196,7 +196,8 @@ class ReachedCode:
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # not set yet
                 around[name] = cell.cell_contents
-                self._reads(place, name, around[name], names)
+        for name, value in around.items():
+            self._reads(place, name, value, names)
         defaults = {str(number): default for number, default in enumerate(function.__defaults__ or ())}
         for name, default in (defaults | (function.__kwdefaults__ or {})).items():
             self._reads(place, name, default, names)

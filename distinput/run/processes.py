@@ -407,9 +407,13 @@ def _started() -> "tuple[subprocess.Popen[bytes], SegmentConnection]":
         start = f"from distinput.run.processes import main; main({there.fileno()})"
         program = f"import sys; sys.path[:] = {sys.path!r}; {start}"
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
-        process = subprocess.Popen(
-            [sys.executable, *flags, "-c", program], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
-        )
+        try:
+            process = subprocess.Popen(
+                [sys.executable, *flags, "-c", program], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+            )
+        except OSError:  # there are as many processes, or open files, as there may be
+            here.close()
+            raise
     return process, SegmentConnection(here)
 
 

@@ -267,8 +267,10 @@ class SegmentConnection:
                 _, descriptors, _, _ = socket.recv_fds(self._socket, 1, 1)
                 if not descriptors:
                     raise Closed("the other process has ended")
-                self._theirs[number] = _Segment(number, descriptors[0], size)
-                os.close(descriptors[0])
+                try:
+                    self._theirs[number] = _Segment(number, descriptors[0], size)
+                finally:
+                    os.close(descriptors[0])
         except OSError as error:
             raise Closed(str(error)) from None
         self._received += 1
@@ -351,7 +353,11 @@ class SegmentConnection:
         number = free[0].number if free else len(self._mine)
         capacity = max(_LEAST, 1 << (size - 1).bit_length())
         descriptor = memory_file(capacity)
-        segment = _Segment(number, descriptor, capacity)
+        try:
+            segment = _Segment(number, descriptor, capacity)
+        except OSError:
+            os.close(descriptor)
+            raise
         if number < _BITS:
             self._mine[number : number + 1] = [segment]
         return segment, descriptor

@@ -240,7 +240,7 @@ class Pool:
         """Have a thread call a function.
 
         Raises:
-          RuntimeError: the pool was shut down.
+          RuntimeError: the pool was shut down, or no thread can be started; the next call tries again.
         """
         if self._closed:
             raise RuntimeError("a task was given to a pool of threads after shutdown")
@@ -252,7 +252,12 @@ class Pool:
             serve = self._context.copy().run  # two threads cannot run in one
             thread = threading.Thread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name, daemon=True)
             self.threads.append(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # there are as many threads as there may be
+                self.threads.remove(thread)
+                task.cancel()
+                raise
         if self._closed:  # meanwhile, by another thread, which did not know of this task and this thread
             self.shutdown()
         return task

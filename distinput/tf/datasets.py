@@ -665,6 +665,6 @@ class NumpyIterator(Generic[T_co]):
         """
         try:
             read: Any = json.loads(state)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise StateError(f"NumpyIterator: the state must be bytes that save returned, got {state!r:.60}") from error
         self._elements.load_state_dict(read)

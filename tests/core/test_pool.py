@@ -12,6 +12,7 @@ import pytest
 import distinput
 from distinput.errors import CancelledError
 from distinput.run.threads import Pool, Task, mapped
+from tests.exhausted import ThreadStarts
 
 
 def test_results_and_errors_come_to_who_asks() -> None:
@@ -77,6 +78,18 @@ def test_a_pool_that_is_shut_down_while_it_is_given_a_task_keeps_no_thread(monke
         thread.join(60)
         assert not thread.is_alive()
     assert task.done()
+
+
+def test_a_pool_whose_thread_did_not_start_starts_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, called = Pool(1), []
+    ThreadStarts(monkeypatch).fail(1)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        pool.submit(called.append, "refused")
+    task = pool.submit(called.append, "taken")
+    assert pool.threads, "somebody must take it"
+    task.result()
+    assert called == ["taken"]
+    pool.shutdown()
 
 
 def test_a_task_that_raises_what_says_that_it_is_cancelled_was_not() -> None:

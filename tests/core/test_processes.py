@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import errno
 import importlib.util
 import itertools
 import os
@@ -19,6 +20,7 @@ from distinput.errors import UnavailableError
 from distinput.run import processes
 from distinput.run.processes import Processes, Workforce, check_sendable
 from distinput.run.segments import Closed
+from distinput.testing.left_behind import _open_files
 
 
 def always() -> bool:
@@ -318,3 +320,15 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     pids = [int(pid) for pid in ended.stdout.splitlines()[1].split()]
     assert len(pids) == 1
     assert all(map(is_gone, pids))
+
+
+def test_a_worker_that_cannot_be_started_leaves_no_open_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any, **options: Any) -> Any:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "Popen", fails)
+    before = _open_files()
+    with pytest.raises(OSError, match="temporarily unavailable") as caught:  # which holds the frames
+        Processes(answer, 1, "map(processes=True)")
+    assert caught.value.errno == errno.EAGAIN
+    assert _open_files() == before

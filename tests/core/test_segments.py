@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import errno
 import gc
 import os
 import pickle
@@ -216,3 +217,22 @@ def test_a_packed_value_in_a_cycle_is_collected_and_nothing_breaks() -> None:
     cycle.append(cycle)
     del cycle, frames, packed, buffers
     gc.collect()  # BufferError of what it could not clear, or a crash
+
+
+@pytest.mark.parametrize("side", ["sender", "receiver"])
+def test_memory_that_cannot_be_mapped_leaves_no_open_file(
+    side: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = pair
+    before = _open_files()
+    if side == "receiver":
+        left.send(np.zeros(1 << 16))
+        before = _open_files()
+
+    def fails(*args: Any) -> Any:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr("distinput.run.segments._Segment", fails)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        left.send(np.zeros(1 << 16)) if side == "sender" else right.receive()
+    assert _open_files() == before

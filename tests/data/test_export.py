@@ -2,6 +2,7 @@
 """Other libraries take a dataset as a stream of Arrow, and frames of it are what they would have made themselves."""
 
 import gc
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,50 @@ def test_errors_of_the_pipeline_reach_the_consumer() -> None:
         broken.to_arrow()
     with pytest.raises(Exception, match="no 2"):
         pl.DataFrame(broken)
+
+
+PRICES = [
+    {"x": Decimal("1.50"), "l": [Decimal("12.125")], "s": {"a": Decimal("7.5")}},
+    {"x": Decimal("-20.25"), "l": [], "s": {"a": Decimal(1000)}},
+]
+
+
+def prices(**options: Any) -> Any:
+    kinds = {"x": pa.decimal128(9, 2), "l": pa.list_(pa.decimal128(9, 3)), "s": pa.struct({"a": pa.decimal128(9, 1)})}
+    return Dataset.from_arrow(pa.Table.from_pylist(PRICES, pa.schema(kinds)), decimals="decimal", **options)
+
+
+def test_decimals_are_decimals_in_tables() -> None:
+    table = prices().to_arrow()
+    assert table.to_pylist() == PRICES
+    assert table.schema.field("x").type == pa.decimal128(4, 2)
+    assert prices().to_polars().to_dicts() == PRICES
+    assert prices().to_polars().schema["x"] == pl.Decimal(4, 2)
+    assert prices().to_pandas()["x"].tolist() == [Decimal("1.50"), Decimal("-20.25")]
+    assert prices().take(0).to_arrow().schema.field("x").type == pa.decimal128(1, 0)
+    batched = prices().ragged_batch(2).to_arrow()
+    assert batched["x"].to_pylist() == [[each["x"] for each in PRICES]]
+    assert batched["l"].to_pylist() == [[each["l"] for each in PRICES]]
+    assert Dataset.from_arrow(table, decimals="decimal").to_list() == prices().to_list()
+
+
+def test_missing_decimals_are_nulls_of_tables() -> None:
+    given = pa.table({"x": pa.array([Decimal("1.50"), None], pa.decimal128(9, 2))})
+    table = Dataset.from_arrow(given, decimals="decimal", valid=["x"]).to_arrow()
+    assert table.to_pylist() == given.to_pylist()
+    assert pa.types.is_decimal(table.schema.field("x").type)
+
+
+def test_decimals_are_text_in_streams_and_where_text_is_asked_for() -> None:
+    assert pa.schema(prices()).field("x").type == pa.string()
+    assert pa.schema(prices()) == pa.table(prices()).schema
+    assert pa.table(prices())["x"].to_pylist() == ["1.50", "-20.25"]
+    assert prices().to_arrow(text=["x"])["x"].to_pylist() == ["1.50", "-20.25"]
+
+
+@pytest.mark.parametrize("digits", ["NaN", "Infinity", "no number"])
+def test_what_is_no_decimal_of_arrow_is_an_error(digits: str) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"to_arrow: column 'p' cannot become decimals: .*; leave it as text"
+    ):
+        Dataset.from_tensor_slices({"p": ["1.5", digits]}).as_decimal(["p"]).to_arrow()

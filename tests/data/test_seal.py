@@ -87,9 +87,18 @@ def test_the_text_of_a_state_is_its_json_and_its_check_word_is_that_of_the_whole
                 assert state == sealed(where, state["plan"])
 
 
-@pytest.mark.parametrize("text", [b"", b"no JSON", b"\xff", "{", b"3"])
-def test_what_get_state_did_not_give_is_refused_as_a_state(text: Any) -> None:
-    iterator = iter(di.data.Dataset.range(3))
+def distributed(dataset: di.data.Dataset) -> Any:
+    return di.distribute.MirroredStrategy(["CPU:0"]).experimental_distribute_dataset(dataset)
+
+
+@pytest.mark.parametrize("made", [iter, lambda dataset: iter(distributed(dataset))], ids=["own", "distributed"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"no JSON", bytearray(b"no"), b"\xff", "{", b"3", "[" * 100_000, None, 1, []],
+    ids=lambda text: f"{text!r:.12}",
+)
+def test_what_get_state_did_not_give_is_refused_as_a_state(text: Any, made: Any) -> None:
+    iterator = made(di.data.Dataset.range(3))
     with pytest.raises(StateError, match=r"set_state: must be what get_state\(\) gave|expected a state"):
         iterator.set_state(text)
     assert [int(x) for x in iterator] == [0, 1, 2]

@@ -12,6 +12,7 @@ import pytest
 
 from distinput.distribute import door
 from distinput.distribute.door import Door, Visitor
+from tests.exhausted import ThreadStarts
 from tests.patience import Clock, wait_until
 
 SECONDS = 10.0
@@ -133,3 +134,11 @@ def test_a_closed_door_ends_all_connections() -> None:
     wait_until(lambda: not threads())
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, timeout=60)
+
+
+def test_a_door_without_a_thread_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    ThreadStarts(monkeypatch).fail(1)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        Door(server, lambda visitor: None, "test-door")
+    assert server.fileno() == -1

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.errors import EngineMissing, InvalidArgumentError, NotFoundError
-from distinput.files.paths import _globbed_here, as_paths, list_matching, local_path
+from distinput.files.paths import _globbed_here, as_paths, file_system, list_matching, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import open_binary, read_range, size_of
 from distinput.formats.text import TextLines
+from tests.exhausted import ThreadStarts
 from tests.formats.reading import records
 
 
@@ -213,3 +214,17 @@ def test_two_colons_in_a_local_name_are_no_chain(prefix: str, tmp_path: Path) ->
     assert list_matching(f"{prefix}{tmp_path}/a::*/x*") == [str(file)]
     with open_binary(f"{prefix}{file}") as opened:
         assert opened.read() == b"a line"
+
+
+@pytest.mark.fresh_process
+def test_requests_are_answered_after_a_thread_of_fsspec_that_did_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    asyn = pytest.importorskip("fsspec.asyn")
+    pytest.importorskip("aiohttp")
+    for name in ("loop", "iothread"):  # as in a process that has made no request
+        monkeypatch.setattr(asyn, name, [None])
+    ThreadStarts(monkeypatch).fail(1)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        file_system("http://a.invalid/thread?first")
+    assert asyn.loop == [None], "nobody would answer it"
+    system, _ = file_system("http://a.invalid/thread?first")
+    assert system.loop.is_running() or asyn.iothread[0].is_alive()

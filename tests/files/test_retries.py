@@ -59,6 +59,10 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
         PermissionError("a"),
         IsADirectoryError("a"),
         OSError(28, "No space left"),
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENFILE, "Too many open files in system"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError(errno.EIO, "GenericError: ... Too many open files (os error 24)"),
         DataLossError("a"),
         NotImplementedError(),
         ValueError("a"),
@@ -199,6 +203,7 @@ class Answered(Exception):
         (TimeoutError("so"), TimeoutError, True),
         (_named("InvalidURL", ValueError)("so"), ValueError, False),
         (FileNotFoundError("so"), FileNotFoundError, False),
+        (OSError(errno.EMFILE, "Too many open files"), OSError, False),
         (KeyError("so"), FileNotFoundError, False),
     ],
     ids=repr,
@@ -236,6 +241,15 @@ def test_a_server_that_is_not_there_is_not_waited_for(error: Exception, clock: C
     with pytest.raises(type(error)):
         persistently(ask, "a", Retries(first_pause=0.01, longest_pause=0.02))
     assert len(asked) == 3, "for five seconds: it may be about to start"
+
+
+def test_a_process_without_descriptors_is_not_waited_for_whoever_says_so() -> None:
+    error = _named("EndpointConnectionError")("no endpoint")
+    error.__cause__ = OSError(errno.EMFILE, "Too many open files")
+    ask, given = asks(error, 7)
+    with pytest.raises(type(error)):
+        persistently(ask, "s3://b/a", SOON)
+    assert len(given) == 1
 
 
 def test_errors_that_are_made_of_each_other_have_an_end() -> None:

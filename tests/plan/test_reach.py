@@ -4,7 +4,7 @@
 import functools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -177,6 +177,25 @@ def test_what_was_written_by_another_version_is_not_gone_on_with(version: Versio
         flag.unlink()
     ds.write(tmp_path / "data", "elements", shard_rows=1)
     assert di.data.Dataset.load(tmp_path / "data").to_list() == [5, 6, 7, 8]
+
+
+class Unreadable(Mapping[str, int]):
+    def __getitem__(self, key: str) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        raise ValueError("it has no keys today")
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("way", ["closure", "default"])
+def test_what_cannot_be_looked_at_is_not_left_out(way: str) -> None:
+    held = Unreadable()
+    functions = {"closure": lambda x: x + len(held), "default": lambda x, given=held: x + len(given)}
+    with pytest.raises(ValueError, match="no keys today"):
+        di.data.Dataset.range(3).map(functions[way]).fingerprint()
 
 
 def test_variables_of_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,17 +135,27 @@ class Agreements:
 
     def _begin(self, slots: list[int], number: int, count: int, about: str) -> Agreement:
         channel = self._operations.channel
+        if not channel.post_is_cheap:
+            self._start()
         posting = _Posting(slots, self._begun)
         agreement = Agreement(self, posting, number, count, about)
         self._pending.append(agreement)
         if channel.post_is_cheap:
             posting.begin(channel.post_sum)
         else:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="distinput-agreements", daemon=True)
-                self._thread.start()
             self._queue.put(posting)
         return agreement
+
+    def _start(self) -> None:
+        """Start the thread, unless it runs."""
+        if self._thread is not None:
+            return
+        self._thread = threading.Thread(target=self._serve, name="distinput-agreements", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # there are as many threads as there may be; the next agreement tries again
+            self._thread = None
+            raise
 
     def _serve(self) -> None:
         """The thread's loop: start posted agreements, and collect complete ones."""

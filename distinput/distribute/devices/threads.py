@@ -190,7 +190,13 @@ class _ReplicaThreads:
 
     def __init__(self, count: int) -> None:
         self.process = os.getpid()
-        self.members = [_Member(i + 1) for i in range(count)]
+        self.members: list[_Member] = []
+        try:
+            for i in range(count):
+                self.members.append(_Member(i + 1))
+        except RuntimeError:  # there are as many threads as there may be
+            self.stop()
+            raise
 
     def run(
         self, function: Callable[..., Any], per_device_args: Sequence[tuple[Any, ...]]

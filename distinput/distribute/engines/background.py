@@ -137,7 +137,11 @@ class BackgroundThread:
         """Queue a call, to be made after those submitted before."""
         if self._thread is None:
             self._thread = threading.Thread(target=_serve, args=(self._calls,), name=self._name, daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # there are as many threads as there may be; the next call tries again
+                self._thread = None
+                raise
         call = BackgroundCall(function, args)
         self._calls.put(call)
         return call

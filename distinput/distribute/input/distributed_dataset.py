@@ -433,7 +433,7 @@ class DistributedIterator(Closing):
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""
-        self.load_state_dict(json.loads(state) if isinstance(state, bytes | str) else state)
+        self.load_state_dict(seal.of_text(state, "set_state", "get_state()"))
 
     def start_prefetch(self) -> None:
         """Do nothing; Grain's tools call it after `set_state`. What is read ahead begins with the first element."""

@@ -293,7 +293,8 @@ class LocalCluster(Closing):
                 process.kill()
                 process.wait()
         for thread in self._threads:
-            thread.join()
+            if thread.is_alive():  # one could not be started
+                thread.join()
         if self._scheduler is not None:
             self._scheduler.close()
         shutil.rmtree(self.directory, ignore_errors=True)

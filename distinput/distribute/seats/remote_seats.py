@@ -408,7 +408,11 @@ class Host:
         server = _listening(interface)
         self.address: Address = (interface, int(server.getsockname()[1]))
         self._door = Door(server, self._serve, f"distinput-{seat}")
-        threading.Thread(target=self._await_coordinator, name=f"distinput-{seat}", daemon=True).start()
+        try:
+            threading.Thread(target=self._await_coordinator, name=f"distinput-{seat}", daemon=True).start()
+        except RuntimeError:  # there are as many threads as there may be
+            self.end()
+            raise
 
     def end(self) -> None:
         """Drop all objects and connections."""

@@ -16,6 +16,7 @@ from distinput.distribute.collectives.channel import ChannelLost
 from distinput.distribute.engines import Collectives, PeerLost, Poisoned
 from distinput.distribute.engines.local import LocalChannel, open_groups
 from distinput.testing.collectives import CHECKS, FAULTS, IN_THREADS, check_threads, fault_threads
+from tests.exhausted import ThreadStarts
 from tests.patience import wait_until
 
 
@@ -121,3 +122,11 @@ def test_agreements_of_many_threads_are_numbered_as_they_are_posted() -> None:
 @pytest.mark.parametrize("values", [[], [1, True, np.int64(3), np.bool_(True)], [(1 << 62) - 1, 1 - (1 << 62)]])
 def test_integers_of_any_kind_are_taken(values: list[Any]) -> None:
     assert _checked(values, 2) == [int(value) for value in values]
+
+
+def test_an_agreement_without_a_thread_is_an_error_and_the_next_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    with groups_of(1) as [group]:
+        ThreadStarts(monkeypatch).fail(1)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            group.agree([1])
+        assert group.agree([2]).result(60) == [2]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from distinput.distribute.engines.background import BackgroundThread
+from tests.exhausted import ThreadStarts
 
 
 @pytest.fixture
@@ -69,3 +70,15 @@ def test_closing_waits_a_short_time_only() -> None:
     thread.close()
     assert time.monotonic() - begin < 30
     gate.set()
+
+
+def test_a_thread_that_did_not_start_is_started_with_the_next_call(
+    thread: BackgroundThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ThreadStarts(monkeypatch).fail(1)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        thread.submit(divmod, 7, 2)
+    thread.close()  # waits for none
+    call = thread.submit(divmod, 9, 2)
+    assert call.wait(60)
+    assert call.value() == (4, 1)

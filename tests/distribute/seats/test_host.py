@@ -15,6 +15,8 @@ from distinput.distribute.seats.links import CALLS, PULSE, Links, connect, leave
 from distinput.distribute.seats.packing import Pickled
 from distinput.distribute.seats.remote_seats import Host
 from distinput.errors import UnknownError
+from tests.exhausted import ThreadStarts
+from tests.patience import threads_since, wait_until
 
 CLUSTER = "of-strangers"
 
@@ -72,3 +74,14 @@ def test_what_would_end_a_program_is_an_error_of_the_call(host: Host, kind: type
         assert links.call(number, "one", ()) == 1
     finally:
         links.close("the test is over")
+
+
+def test_a_host_without_a_thread_leaves_no_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = threading.enumerate()
+    ThreadStarts(monkeypatch).fail(2)  # the first one is the door's
+    try:
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            Host("worker-7", "no-thread", b"k" * 32, "127.0.0.1")
+    finally:
+        leave_cluster("no-thread")
+    wait_until(lambda: not threads_since(before))
