@@ -117,6 +117,7 @@ class FlatMap(MakesDatasets):
         number = self.first_number(state, begins=inner is None)
         queue = RowQueue(self.input.open(state["input"], run), state)
         self.decide(run)
+        later = run  # a file behind others is read as one reader of all of them would
         while queue.fill(1) or queue.failure is not None:
             if self.through is not None:
                 _ = self.spec  # no error of an element, which may be left out
@@ -126,8 +127,8 @@ class FlatMap(MakesDatasets):
             if isinstance(node, Failure):
                 yield node, {"epoch": epoch, **queue.mark(), "inner": None, **counted}
                 continue
-            stream = node.open(taken_up("flat_map", node, epoch, inner), run)
+            stream = node.open(taken_up("flat_map", node, epoch, inner), later if node.reads_files else run)
             for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
                 yield block, {"epoch": epoch, **mark, "inner": after, **counted}
-            inner = None
+            inner, later = None, later if later is not run else run.asking(later=True)
             number = None if number is None else number + 1

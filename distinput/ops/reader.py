@@ -690,6 +690,9 @@ class Reader(FileReader):
 
 def paths_of(names: Node) -> Iterator[str]:
     """The files that a step names in its first pass."""
+    if type(names) is Slices:
+        yield from map(_path, names.block.elements())
+        return
     with Run() as run:
         for block, _ in names.open(names.start(0), run):
             for name in block.elements():

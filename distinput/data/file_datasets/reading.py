@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from distinput import ops
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Strings
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import codec_of_suffix
@@ -32,6 +34,7 @@ from distinput.plan.check import integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
+from distinput.values.nest import LEAF
 from distinput.writers.manifest import read_written
 
 # ----------------------------------------------------------------------------
@@ -184,8 +187,8 @@ def _names(filenames: Any) -> Node:
 
 
 def _slices(names: list[str], storage: Storage | None = None) -> Node:
-    found = from_tensor_slices(np.array([os.fsencode(name) for name in names], dtype=object))
-    return found if storage is None else replace(found, storage=storage)
+    texts = Strings.of_array(np.array([os.fsencode(name) for name in names], dtype=object))
+    return Slices(ColumnBlock(LEAF, [texts], len(names)), f"{len(names)} rows of string", storage=storage)
 
 
 # ----------------------------------------------------------------------------
