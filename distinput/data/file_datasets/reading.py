@@ -296,6 +296,8 @@ def file_dataset(name: str, constructor: Constructor) -> type[Dataset[Any]]:
 
     begin.__signature__ = signature  # type: ignore[attr-defined]
     begin.__name__, begin.__qualname__ = "__init__", f"{name}.__init__"
+    # Each file as others of its suffix, unless its folders name columns.
+    begin.reads_one = not getattr(format, "has_columns", True)  # type: ignore[attr-defined]
     body = {
         "__init__": begin,
         "__doc__": _documentation(inspect.getdoc(format) or "", list(signature.parameters)[1:]),
