@@ -420,8 +420,7 @@ class Node(ABC):
     @property
     def op(self) -> str:
         """The op's name, as users call it."""
-        kind = type(self).__name__
-        return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind))
+        return _in_lower_case(type(self).__name__)
 
     def __str__(self) -> str:
         label = "" if self.name is None else f"[{self.name}]"
@@ -658,6 +657,11 @@ def _own_fields(kind: type[Node]) -> tuple[str, ...]:
     """The fields of a kind of steps that not all steps have."""
     everyone = {f.name for f in dataclasses.fields(Node)}
     return tuple([f.name for f in dataclasses.fields(kind) if f.name not in everyone])
+
+
+@cache
+def _in_lower_case(kind: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() and i else c.lower() for i, c in enumerate(kind))
 
 
 def _is_node(value: Any) -> bool:
