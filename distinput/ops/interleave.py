@@ -327,8 +327,8 @@ class _Cycle:
         return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
 
     def _in_turn(self, index: int) -> bool:
-        """Whether a small file is read in turn although a thread was asked for."""
-        return self._reads_ahead(index) and self.op.pace.in_turn
+        """Whether a small file is read in turn: no thread was asked for, or it would cost more than it saves."""
+        return not self._reads_ahead(index) or self.op.pace.in_turn
 
     def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
         op, run, node = self.op, self.run, made.node
@@ -389,7 +389,7 @@ class _Cycle:
         return self.begun and self.cycle <= _COMMON_CYCLE
 
     def _quickly_read(self, index: int, node: Node, state: State) -> Stream | None:
-        """The records of a small file that is read in turn although a thread was asked for; None: it is not."""
+        """The records of a small file that is read in turn; None: it is not."""
         if not (self._in_turn(index) and isinstance(node, Reader) and node.is_small):
             return None
         return self.op.pace.timed(node.open(state, self.run.asking(later=self._whole)))
@@ -487,7 +487,7 @@ class _Cycle:
         like, names = self.like, self.queue
         if like is None or self.apart or self.done or self.waiting or names.size < self.cycle:
             return None
-        if not (self._whole and self._in_turn(self.cycle - 1)):
+        if not (self._whole and self._reads_ahead(self.cycle - 1) and self._in_turn(self.cycle - 1)):
             return None
         if any(slot is not None and slot.whole is None for slot in self.slots):
             return None

@@ -375,11 +375,10 @@ class Reader(FileReader):
 
     @cached_property
     def _first_name(self) -> str:
-        with Run() as run:
-            queue = RowQueue(self.input.open(self.input.start(0), run), {"input": {}, "skip": 0})
-            if not queue.fill(1):
-                raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
-            return _path(queue.take(1).row(0))
+        name = next(paths_of(self.input), None)
+        if name is None:
+            raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
+        return name
 
     @cached_property
     def counts(self) -> Counts | None:

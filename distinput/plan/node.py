@@ -400,13 +400,11 @@ class Node(ABC):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments that are not inputs, for printing and for the fingerprint."""
-        hidden = {"name", "origin", "captured"}
         found = {}
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
-            is_input = isinstance(value, Node) or (isinstance(value, tuple) and any(isinstance(v, Node) for v in value))
-            if f.name not in hidden and f.repr and not is_input:
-                found[f.name] = value
+        for name in _shown_fields(type(self)):
+            value = getattr(self, name)
+            if not _is_node(value) and not (isinstance(value, tuple) and any(map(_is_node, value))):
+                found[name] = value
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -657,6 +655,13 @@ def _own_fields(kind: type[Node]) -> tuple[str, ...]:
     """The fields of a kind of steps that not all steps have."""
     everyone = {f.name for f in dataclasses.fields(Node)}
     return tuple([f.name for f in dataclasses.fields(kind) if f.name not in everyone])
+
+
+@cache
+def _shown_fields(kind: type[Node]) -> tuple[str, ...]:
+    """Those of them that are printed."""
+    own = _own_fields(kind)
+    return tuple([f.name for f in dataclasses.fields(kind) if f.name in own and f.repr])
 
 
 @cache
