@@ -134,19 +134,21 @@ class FlatMap(MakesDatasets):
         while queue.fill(1) or queue.failure is not None:
             if self.through is not None:
                 _ = self.spec  # no error of an element, which may be left out
-            mark, given = queue.mark(), queue.peek(1).shown(0) if like is not None and queue.size else None
-            counted = {} if number is None else {"number": number}
-            if isinstance(given, bytes) and like.reads_alike(given):
+            mark, element = queue.mark(), queue.peek(1).shown(0) if like is not None and queue.size else None
+            which = {} if number is None else {"number": number}
+            if isinstance(element, bytes) and like.reads_alike(element):
                 queue.skip(1)
-                stream = run.watch(like, like.other(os.fsdecode(given), run, like.group, partial(self.call, given)))
+                stream = run.watch(like, like.other(os.fsdecode(element), run, like.group, partial(self.call, element)))
             else:
-                node, given = next_made(queue, partial(self.call, number=number), run)
+                node, element = next_made(queue, partial(self.call, number=number), run)
                 if isinstance(node, Failure):
-                    yield node, {"epoch": epoch, **queue.mark(), "inner": None, **counted}
+                    yield node, {"epoch": epoch, **queue.mark(), "inner": None, **which}
                     continue
                 like = self.like(node, run)
                 stream = node.open(taken_up("flat_map", node, epoch, inner), later if node.reads_files else run)
-            for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
-                yield block, {"epoch": epoch, **mark, "inner": after, **counted}
+            for block, after in alike(
+                "flat_map", stream, self.claim, lambda: self.spec, element, tolerant=run.tolerant
+            ):
+                yield block, {"epoch": epoch, **mark, "inner": after, **which}
             inner, later = None, later if later is not run else run.asking(later=True)
             number = None if number is None else number + 1
