@@ -378,9 +378,9 @@ class _Cycle:
 
     def _small_next(self, index: int) -> bytes | None:
         """The name of the next file, if it is read in this place in turn, because it is small."""
-        name = (
-            self.queue.peek(1).shown(0) if self.like is not None and self.queue.size and self._in_turn(index) else None
-        )
+        if self.like is None or not self.queue.size or not self._in_turn(index):
+            return None
+        name = self.queue.peek(1).shown(0)
         return name if isinstance(name, bytes) and self.like.reads_alike(name) else None
 
     @property
