@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`flat_map`: the elements of the datasets made of each element, one dataset after the other."""
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from functools import cached_property, partial
@@ -54,6 +55,17 @@ class MakesDatasets(Node):
     def call(self) -> Making:
         """The function of one element, which gives a node."""
         return Making(self.op, self.map_func, self.drawn_seed, self.through)
+
+    @cached_property
+    def reads_one(self) -> bool:
+        """Whether the function reads the file that an element names, as it does others whose names have the same suffix."""
+        function = self.map_func
+        return getattr(vars(function).get("__init__") if isinstance(function, type) else function, "reads_one", False)
+
+    def like(self, node: Any, run: Run) -> Any:
+        """The reader that the function made, if it reads other files in their place too; None: it does not."""
+        others = self.reads_one and self.through is None and not run.tolerant and node.reads_files and node.plain
+        return node if others else None
 
     @property
     def waits(self) -> bool:
@@ -117,17 +129,26 @@ class FlatMap(MakesDatasets):
         number = self.first_number(state, begins=inner is None)
         queue = RowQueue(self.input.open(state["input"], run), state)
         self.decide(run)
+        later = run  # a file behind others is read as one reader of all of them would
+        like: Any = None  # reads small files as their own datasets would, which cost more than they do
         while queue.fill(1) or queue.failure is not None:
             if self.through is not None:
                 _ = self.spec  # no error of an element, which may be left out
-            mark = queue.mark()
-            node, given = next_made(queue, partial(self.call, number=number), run)
-            counted = {} if number is None else {"number": number}
-            if isinstance(node, Failure):
-                yield node, {"epoch": epoch, **queue.mark(), "inner": None, **counted}
-                continue
-            stream = node.open(taken_up("flat_map", node, epoch, inner), run)
-            for block, after in alike("flat_map", stream, self.claim, lambda: self.spec, given, tolerant=run.tolerant):
-                yield block, {"epoch": epoch, **mark, "inner": after, **counted}
-            inner = None
+            mark, element = queue.mark(), queue.peek(1).shown(0) if like is not None and queue.size else None
+            which = {} if number is None else {"number": number}
+            if isinstance(element, bytes) and like.reads_alike(element):
+                queue.skip(1)
+                stream = run.watch(like, like.other(os.fsdecode(element), run, like.group, partial(self.call, element)))
+            else:
+                node, element = next_made(queue, partial(self.call, number=number), run)
+                if isinstance(node, Failure):
+                    yield node, {"epoch": epoch, **queue.mark(), "inner": None, **which}
+                    continue
+                like = self.like(node, run)
+                stream = node.open(taken_up("flat_map", node, epoch, inner), later if node.reads_files else run)
+            for block, after in alike(
+                "flat_map", stream, self.claim, lambda: self.spec, element, tolerant=run.tolerant
+            ):
+                yield block, {"epoch": epoch, **mark, "inner": after, **which}
+            inner, later = None, later if later is not run else run.asking(later=True)
             number = None if number is None else number + 1

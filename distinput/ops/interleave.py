@@ -23,7 +23,7 @@ from distinput.functions.dataset_functions import next_made
 from distinput.names.lazy import dataclass
 from distinput.ops.flat_map import MakesDatasets
 from distinput.ops.prefetch import Prefetch
-from distinput.ops.reader import Reader, is_small
+from distinput.ops.reader import Reader
 from distinput.plan.check import AUTOTUNE, at_least, integer, parallel_calls
 from distinput.plan.fingerprint import misfit, taken_up
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
@@ -35,9 +35,6 @@ _READ_AHEAD_ROWS = 1024
 
 _COMMON_CYCLE = 16
 """Datasets that an `interleave` without `cycle_length` opens at a time on each of several workers."""
-
-_SMALL_BYTES = 4 << 20
-"""A file of at most so many bytes is read in turn, as long as that is quick."""
 
 _SLOW_SECONDS, _SLOW_FILES = 0.005, 3
 """A thread costs about a millisecond of work: it is worth that for files that take longer, so many of them in a row."""
@@ -153,10 +150,6 @@ class Interleave(MakesDatasets):
         for block in cycle.blocks():
             yield block, cycle.state()
             del block  # its memory is not held while the next ones are read
-
-
-def _is_small(name: bytes) -> bool:
-    return is_small(os.fsdecode(name), _SMALL_BYTES)
 
 
 def _is_slot(slot: Any) -> bool:
@@ -334,13 +327,12 @@ class _Cycle:
         return calls is not None and self.run.run_ahead is None and (calls == AUTOTUNE or index < calls)
 
     def _in_turn(self, index: int) -> bool:
-        """Whether a small file is read in turn although a thread was asked for."""
-        return self._reads_ahead(index) and self.op.pace.in_turn
+        """Whether a small file is read in turn: no thread was asked for, or it would cost more than it saves."""
+        return not self._reads_ahead(index) or self.op.pace.in_turn
 
     def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
         op, run, node = self.op, self.run, made.node
-        if isinstance(node, Reader) and node.plain and getattr(op.map_func, "reads_one", False):
-            self.like = node if op.through is None and not run.tolerant else None
+        self.like = op.like(node, run)
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
@@ -386,10 +378,10 @@ class _Cycle:
 
     def _small_next(self, index: int) -> bytes | None:
         """The name of the next file, if it is read in this place in turn, because it is small."""
-        name = (
-            self.queue.peek(1).shown(0) if self.like is not None and self.queue.size and self._in_turn(index) else None
-        )
-        return name if isinstance(name, bytes) and _is_small(name) else None
+        if self.like is None or not self.queue.size or not self._in_turn(index):
+            return None
+        name = self.queue.peek(1).shown(0)
+        return name if isinstance(name, bytes) and self.like.reads_alike(name) else None
 
     @property
     def _whole(self) -> bool:
@@ -397,8 +389,8 @@ class _Cycle:
         return self.begun and self.cycle <= _COMMON_CYCLE
 
     def _quickly_read(self, index: int, node: Node, state: State) -> Stream | None:
-        """The records of a small file that is read in turn although a thread was asked for; None: it is not."""
-        if not (self._in_turn(index) and isinstance(node, Reader) and node.is_small(_SMALL_BYTES)):
+        """The records of a small file that is read in turn; None: it is not."""
+        if not (self._in_turn(index) and isinstance(node, Reader) and node.is_small):
             return None
         return self.op.pace.timed(node.open(state, self.run.asking(later=self._whole)))
 
@@ -495,7 +487,7 @@ class _Cycle:
         like, names = self.like, self.queue
         if like is None or self.apart or self.done or self.waiting or names.size < self.cycle:
             return None
-        if not (self._whole and self._in_turn(self.cycle - 1)):
+        if not (self._whole and self._reads_ahead(self.cycle - 1) and self._in_turn(self.cycle - 1)):
             return None
         if any(slot is not None and slot.whole is None for slot in self.slots):
             return None
@@ -509,7 +501,7 @@ class _Cycle:
         blocks: list[tuple[Block, State]] = []
         for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
-                if _is_small(name):
+                if like.reads_alike(name):
                     blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
             if len(blocks) != number:
                 return

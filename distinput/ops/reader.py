@@ -20,6 +20,7 @@ from distinput.columns.picked import RowArray, chosen, joined, put_in_order
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State, is_position
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.files.compression import codec_of_suffix
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
@@ -374,11 +375,10 @@ class Reader(FileReader):
 
     @cached_property
     def _first_name(self) -> str:
-        with Run() as run:
-            queue = RowQueue(self.input.open(self.input.start(0), run), {"input": {}, "skip": 0})
-            if not queue.fill(1):
-                raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
-            return _path(queue.take(1).row(0))
+        name = next(paths_of(self.input), None)
+        if name is None:
+            raise NotFoundError(f"{self.format.name}: there is no file that shows what its records look like")
+        return name
 
     @cached_property
     def counts(self) -> Counts | None:
@@ -590,15 +590,21 @@ class Reader(FileReader):
 
     _left = once(Latest[tuple[str, str], Follows])
 
-    def is_small(self, most: int) -> bool:
-        """Whether it reads one local file of at most so many bytes."""
+    @property
+    def is_small(self) -> bool:
+        """Whether it reads one small local file."""
         source = self.input
-        return isinstance(source, Slices) and source.cardinality == 1 and is_small(_path(source.block.row(0)), most)
+        return isinstance(source, Slices) and source.cardinality == 1 and _is_small(_path(source.block.row(0)))
 
     @property
     def plain(self) -> bool:
         """Whether files are read without a look at what others hold, and by this thread."""
         return self.format.reads and not self.format.in_portions and not self.format.spec_from_file
+
+    def reads_alike(self, name: bytes) -> bool:
+        """Whether another file is small, and is compressed as its only one is, if their names tell that."""
+        path, auto = os.fsdecode(name), getattr(self.format, "compression_type", "AUTO") == "AUTO"
+        return _is_small(path) and (auto or codec_of_suffix(path) == codec_of_suffix(self._first_name))
 
     def other(self, path: str, run: Run, given: int, alone: Callable[[], Node]) -> Stream:
         """The records of another file than its only one, with the states of a reader of that file.
@@ -690,20 +696,27 @@ class Reader(FileReader):
 
 def paths_of(names: Node) -> Iterator[str]:
     """The files that a step names in its first pass."""
+    if type(names) is Slices:
+        yield from map(_path, names.block.elements())
+        return
     with Run() as run:
         for block, _ in names.open(names.start(0), run):
             for name in block.elements():
                 yield _path(name)
 
 
-def is_small(path: str, most: int) -> bool:
-    """Whether this is a local file of at most so many bytes."""
+_SMALL_BYTES = 4 << 20
+"""A file of at most so many bytes is read in turn, as long as that is quick."""
+
+
+def _is_small(path: str) -> bool:
+    """Whether this is a small local file."""
     local = local_path(path)
     try:
         status = None if local is None else os.stat(local)
     except OSError:  # said when it is read
         return False
-    return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= most
+    return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= _SMALL_BYTES
 
 
 def _told(place: ReadingPlace) -> str:

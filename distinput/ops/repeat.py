@@ -100,9 +100,9 @@ class Repeat(SameElements):
                 any_row = any_row or block.size > 0
                 if short and not upstream["row"] and 0 < block.size == self.input.cardinality:
                     # Each pass over these is the same, and as a block of its own costs more than its rows.
-                    if together is None:
-                        together = _together(block)
                     left = _MOST_ROWS if self.passes == INFINITE else self.passes - number
+                    if together is None:
+                        together = _together(block, left)
                     number += min(together.size // block.size, left) - 1
                     block = together.rows(0, left * block.size)
                 yield block, {"epoch": epoch, "pass": number, "input": after, "any": any_row}
@@ -128,9 +128,9 @@ class Repeat(SameElements):
         return put_in_order(parts, places)
 
 
-def _together(rows: Block) -> Block:
-    """The rows again and again, as often as one block has room for."""
-    times = min(_MOST_ROWS // rows.size, _MOST_BYTES // max(1, rows.nbytes))
+def _together(rows: Block, most: int) -> Block:
+    """The rows again and again, as often as one block has room for, and at most so often."""
+    times = min(_MOST_ROWS // rows.size, _MOST_BYTES // max(1, rows.nbytes), most)
     if times < 2:
         return rows
     if rows.nbytes * times <= _FEW_BYTES:

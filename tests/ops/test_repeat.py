@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.columns.block import concat_blocks
+from distinput.ops import repeat
 from distinput.testing import check_dataset
 
 RANGE = di.data.Dataset.range
@@ -97,6 +99,13 @@ def test_short_passes_cost_less_than_a_block_each() -> None:
     with di.data.Dataset.from_tensors(np.zeros(1024)).repeat(2000).iter_blocks() as found:
         blocks = list(found)
     assert len(blocks) == 4
+
+
+def test_no_more_passes_are_sent_together_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined: list[int] = []
+    monkeypatch.setattr(repeat, "concat_blocks", lambda parts: joined.append(len(parts)) or concat_blocks(parts))
+    assert di.data.Dataset.from_tensors(7).repeat(3).to_list() == [7, 7, 7]
+    assert joined == [3]
 
 
 def test_large_rows_are_not_copied_to_be_sent_together() -> None:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from distinput import ops
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Strings
 from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import codec_of_suffix
@@ -32,6 +34,7 @@ from distinput.plan.check import integer
 from distinput.plan.families import SameElements
 from distinput.plan.node import Node, walk
 from distinput.plan.options import SkipErrors
+from distinput.values.nest import LEAF
 from distinput.writers.manifest import read_written
 
 # ----------------------------------------------------------------------------
@@ -184,8 +187,8 @@ def _names(filenames: Any) -> Node:
 
 
 def _slices(names: list[str], storage: Storage | None = None) -> Node:
-    found = from_tensor_slices(np.array([os.fsencode(name) for name in names], dtype=object))
-    return found if storage is None else replace(found, storage=storage)
+    texts = Strings.of_array(np.array([os.fsencode(name) for name in names], dtype=object))
+    return Slices(ColumnBlock(LEAF, [texts], len(names)), f"{len(names)} rows of string", storage=storage)
 
 
 # ----------------------------------------------------------------------------
@@ -293,6 +296,8 @@ def file_dataset(name: str, constructor: Constructor) -> type[Dataset[Any]]:
 
     begin.__signature__ = signature  # type: ignore[attr-defined]
     begin.__name__, begin.__qualname__ = "__init__", f"{name}.__init__"
+    # Each file as others of its suffix, unless its folders name columns.
+    begin.reads_one = not getattr(format, "has_columns", True)  # type: ignore[attr-defined]
     body = {
         "__init__": begin,
         "__doc__": _documentation(inspect.getdoc(format) or "", list(signature.parameters)[1:]),
