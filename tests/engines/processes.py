@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from tests.depth import DEEP
 from tests.nursery import FORKED, ROOT
+from tests.patience import PATIENCE
 from tests.ports import free_ports
 
 __all__ = [
@@ -38,7 +39,7 @@ __all__ = [
 
 ENGINES = {"jax": ("jax",), "mpi": ("mpi4py",), "torch": ("torch",)}
 """The packages that an engine needs."""
-LIMIT = 90.0
+LIMIT = 2 * PATIENCE
 """Seconds after which all processes of a test are killed, when it does not say otherwise."""
 
 
@@ -164,7 +165,7 @@ def run(
     program: str,
     given: Any = None,
     *,
-    timeout: float = 20.0,
+    timeout: float = PATIENCE,
     limit: float = LIMIT,
     stuck: Sequence[int] = (),
     launcher: Sequence[str] = (),
