@@ -24,6 +24,7 @@ from tests.ports import free_ports
 
 __all__ = [
     "ENGINES",
+    "LIMIT",
     "NURSERIES",
     "ROOT",
     "Outcome",
