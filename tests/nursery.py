@@ -7,6 +7,8 @@ flags, or with variables that Python reads when it begins. A test of what a new 
 moments, says `@pytest.mark.fresh_process`; one whose programs load PyTorch or JAX says `@pytest.mark.loads("torch")`, and they
 are forked from a process that has done so. `make test-deep` forks nothing.
 
+What a fork starts in a session of its own, as torchrun does its workers, is forked too, and is a child of the nursery.
+
 A nursery is one process without threads of its own, for all processes of a run of the tests: what it loads takes some seconds
 of a core. It is told what to start by a message, with the open files of the child; it says the child's number, and how it
 ended, on a pipe of the child's own.
@@ -86,10 +88,11 @@ class Nursery:
 
     Args:
       modules: what it loads beside distinput.
+      address: where it listens; None: it is begun.
     """
 
-    def __init__(self, *modules: str) -> None:
-        self._modules = modules
+    def __init__(self, *modules: str, address: str | None = None) -> None:
+        self._modules, self._address = modules, address
         self._control: socket.socket | None = None
         self._begins = threading.Lock()
 
@@ -111,7 +114,7 @@ class Nursery:
         """Start `python words`.
 
         Args:
-          words: as in a shell, behind the name of the interpreter; of its flags, only `-W`.
+          words: as in a shell, behind the name of the interpreter; of its flags, only `-W` and `-u`.
           environment: its variables.
           files: the open files of the child, and those of this process that they are.
           folder: where it runs.
@@ -161,8 +164,11 @@ class Nursery:
     def _joined(self) -> socket.socket:
         """A way to the nursery of this run, which is begun if no other process has."""
         # A message is one whole, so that threads need no lock. The name is of no file, and goes with the last socket.
-        address = f"\0distinput-nursery-{_run_of_tests()}-{' '.join(self._modules)}"
         control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if self._address is not None:
+            control.connect(self._address)
+            return control
+        address = f"\0distinput-nursery-{_run_of_tests()}-{' '.join(self._modules)}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             try:
                 door.bind(address)
@@ -237,6 +243,7 @@ class Forked:
     def __init__(self, **nurseries: Nursery) -> None:
         self.nurseries = nurseries
         self.loads = ""  # the engine that the programs load; a test says it by `@pytest.mark.loads`
+        self.leaders_alone = False  # whether only those are forked that lead a session
         self._on = False
 
     @property
@@ -252,6 +259,11 @@ class Forked:
     def nursery(self, words: Sequence[str]) -> Nursery:
         """The one that has loaded what a program needs."""
         return self.nurseries[self.loads or ("seats" if any(map(_SEAT.search, words)) else "programs")]
+
+    def go_on(self, address: str | bytes) -> None:
+        """In a fork: fork what leads a session of its own; all else must be in the session of this process."""
+        self.nurseries = dict.fromkeys(self.nurseries, Nursery(address=os.fsdecode(address)))
+        self.on = self.leaders_alone = True
 
     def close(self) -> None:
         """End the processes that fork others."""
@@ -314,7 +326,9 @@ def _forked(said: dict[str, Any]) -> Child | None:
     asks = ("preexec_fn", "gid", "gids", "uid")
     if len(words) < 2 or words[0] != sys.executable or any(said[name] is not None for name in asks):
         return None
-    _, (first, *_) = _flags(words[1:])
+    if FORKED.leaders_alone and not said["start_new_session"]:
+        return None
+    _, _, (first, *_) = _flags(words[1:])
     if not said["close_fds"] or said["umask"] != -1 or not (first in ("-c", "-m") or first[:1] not in ("-", "")):
         return None
     environment = os.environ if said["env"] is None else said["env"]
@@ -421,7 +435,7 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
-    options, words = _flags(order["words"])
+    options, unbuffered, words = _flags(order["words"])
     told = order["environment"].get("PYTHONWARNINGS")
     sys.warnoptions[:] = [*(told.split(",") if told else []), *options]
     warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]  # as when it is imported
@@ -436,7 +450,7 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     sys.path_importer_cache.clear()
     process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]  # where it finds the file of `__main__` again
     sys.stdin = sys.__stdin__ = _text(0, "r")  # type: ignore[misc]
-    at_once = bool(order["environment"].get("PYTHONUNBUFFERED"))
+    at_once = unbuffered or bool(order["environment"].get("PYTHONUNBUFFERED"))
     sys.stdout = sys.__stdout__ = _text(1, "w", at_once=at_once)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(  # type: ignore[misc]
         2, "w", errors="backslashreplace", line_buffering=True, at_once=at_once
@@ -445,13 +459,16 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
         sys.modules["numpy"].random.seed()
 
 
-def _flags(words: list[str]) -> tuple[list[str], list[str]]:
-    """What `-W` says in front of a program, and the rest."""
-    options = []
-    while len(words) > 2 and words[0] == "-W":
-        options.append(words[1])
-        words = words[2:]
-    return options, words
+def _flags(words: list[str]) -> tuple[list[str], bool, list[str]]:
+    """What `-W` says in front of a program, whether `-u` is there, and the rest."""
+    options, unbuffered = [], False
+    while len(words) > 1 + (words[0] == "-W") and words[0] in ("-W", "-u"):
+        if words[0] == "-u":
+            unbuffered, words = True, words[1:]
+        else:
+            options.append(words[1])
+            words = words[2:]
+    return options, unbuffered, words
 
 
 def _text(
@@ -464,7 +481,7 @@ def _text(
 
 def _run(words: list[str]) -> None:
     """Run a program as `__main__`."""
-    _, words = _flags(words)
+    _, _, words = _flags(words)
     main = types.ModuleType("__main__")
     vars(main).update(__builtins__=__builtins__, __spec__=None, __annotations__={})
     del vars(main)["__doc__"]
@@ -527,8 +544,11 @@ if __name__ == "__main__":
         os._exit(0)
     _load(_names)
     _base = sys.path[1:]  # without the current folder
-    _order, _files = _serve(socket.socket(fileno=int(_number)))
+    _door = socket.socket(fileno=int(_number))
+    _address = _door.getsockname()
+    _order, _files = _serve(_door)
     _become(_order, _files, _base)
+    FORKED.go_on(_address)
     _status: object = None
     try:
         _run(_order["words"])

@@ -105,6 +105,24 @@ def test_a_cluster_that_was_here_hinders_no_fork() -> None:
     test_it_is_a_fork()
 
 
+STARTS = """
+import os, subprocess, sys
+code = "import os, sys; print('distinput' in sys.modules, os.getppid(), os.getsid(0) == os.getpid(), flush=True); os._exit(3)"
+for own in (True, False):
+    print(subprocess.call([sys.executable, "-u", "-c", code], start_new_session=own), os.getpid(), flush=True)
+"""
+
+
+def test_a_fork_forks_what_leads_a_session() -> None:
+    FORKED.on = True
+    command = [sys.executable, "-c", STARTS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    first, ended, second, ended_too = done.stdout.splitlines()
+    code, pid = ended.split()
+    assert (code, first.split()) == ("3", ["True", pid, "True"])
+    assert (ended_too, second.split()) == (ended, ["False", pid, "False"])
+
+
 @pytest.mark.fresh_process
 def test_who_says_so_has_a_new_process() -> None:
     code = "import sys; print('distinput' in sys.modules)"

@@ -551,6 +551,20 @@ def of_all(error: Exception) -> Exception:
     return error
 
 
+def failed(error: Exception, *, tolerant: bool) -> Failure:
+    """The failure in the place of an element; unless `tolerant`, its error is raised.
+
+    >>> failed(ValueError("bad"), tolerant=True).error
+    ValueError('bad')
+    """
+    if tolerant:
+        return Failure(error)
+    try:
+        raise error
+    finally:
+        del error  # a traceback that refers to itself would keep what it has seen
+
+
 def sound_parts(size: int, make: Callable[[int, int], Block], *, tolerant: bool) -> Iterator[tuple[Block, int]]:
     """What `make(first, end)` gives for `size` rows, in as few parts as its errors allow; and the row after each part.
 

@@ -1756,6 +1756,12 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             self._running = Running.of(self._node)
         return self._running
 
+    def _again(self) -> "Dataset[T_co]":
+        """Another handle of the same tree, which is not rewritten again; passes are counted together."""
+        made: Dataset[T_co] = Dataset(self._node, self._passes)
+        made._running = self._running
+        return made
+
     def _run_by(self, make_run: Callable[..., Run]) -> Self:
         """The same dataset, whose passes are counted with this one's, and run by what `make_run` makes.
 

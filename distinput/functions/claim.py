@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.block import Block, ColumnBlock, failed
 from distinput.columns.column import Array, Column, Dense
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, frozen_rows, ragged_spec
 from distinput.columns.regroup import as_nest, as_stated_leaves, leaves_for, loose_rows
@@ -334,11 +334,9 @@ def held(
                 yield built(rows.rows(0, row)), mark_at(done + row)
             failure = (refused or unlike)(op, wanted, got, given.row(done + row), signed=signature is not None)
             note(failure)
-            if not tolerant:
-                raise failure
             done += row + 1
             rows = rows.rows(row + 1, rows.size)
-            yield Failure(failure), mark_at(done)
+            yield failed(failure, tolerant=tolerant), mark_at(done)
         if rows.size or not done:
             yield built(rows), mark_at(block.size)
 
@@ -367,9 +365,7 @@ def alike(op: str, stream: Stream, claim: Claim, ask: Callable[[], Spec], given:
                 f"{op}: the datasets that the function makes must have elements of one kind, {wanted} as at first, got {got} "
                 f"for {element_text(given)}; bring them to one kind in the function, or give output_signature= to a map in it"
             )
-            if not tolerant:
-                raise error
-            yield Failure(error), after
+            yield failed(error, tolerant=tolerant), after
             continue
         yield block if claim.wanted is None or not block.size else block.built_as(claim.wanted.structure), after
 

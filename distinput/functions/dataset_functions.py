@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from distinput.columns.block import Failure, trouble_of
+from distinput.columns.block import Failure, failed, trouble_of
 from distinput.columns.rows import RowQueue
 from distinput.functions.chain import calling
 from distinput.functions.inference import infer, parts_of
@@ -213,12 +213,10 @@ def next_made(queue: RowQueue, call: Callable[[Any], Node], run: Run) -> tuple[N
     try:
         element = one.row(0)
         return call(element), element
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
         note_element(error, one.shown(0))
         trouble_of(error).mark = mark
-        if not run.tolerant:
-            raise
-        return Failure(error), element
+        return failed(error, tolerant=run.tolerant), element
 
 
 def spec_of_elements(op: str, call: Callable[[Any], Any], source: Node, function: Callable[..., Any]) -> Spec:

@@ -650,7 +650,7 @@ class _Processes:
           Closed: the run was closed.
         """
         done: Done = self._processes.receive(sent, self.going_on)
-        _note_traces(done, self._processes.pids[sent])
+        _note_traces(done, f"worker process {self._processes.pids[sent]}")
         return done
 
     def going_on(self) -> bool:
@@ -668,7 +668,7 @@ def called_at_once(workforce: Workforce, chain: Calls, given: Block) -> list[tup
             workers.send(worker, (packed(part, workers.call), chain.kinds, False))
         done = [workers.receive(worker, _patiently) for worker in range(len(parts))]
         for worker, each in enumerate(done):
-            _note_traces(each, workers.pids[worker])
+            _note_traces(each, f"worker process {workers.pids[worker]}")
     return list(zip(parts, done, strict=True))
 
 
@@ -676,10 +676,10 @@ def _patiently() -> bool:
     return True
 
 
-def _note_traces(done: Done, pid: int) -> None:
+def _note_traces(done: Done, worker: str) -> None:
     for made in done.parts:
         if isinstance(made, FailedCall):
-            made.error.add_note(f"in worker process {pid}:\n{made.trace}")
+            made.error.add_note(f"in {worker}:\n{made.trace}")
 
 
 def sendable(error: Exception) -> Exception:
@@ -1003,9 +1003,7 @@ def _called_there(data: bytes, part: tuple[Block, Kinds, bool] | bytes, call: tu
     done = task(given) if current_thread() is main_thread() else in_lane(task, given)
     if done.mixed is not None:
         done.mixed.add_note("in a worker of the executor")
-    for made in done.parts:
-        if isinstance(made, FailedCall):
-            made.error.add_note(f"in a worker of the executor:\n{made.trace}")
+    _note_traces(done, "a worker of the executor")
     return dumps(done) if any(map(_made_of_main, done.parts)) else done
 
 

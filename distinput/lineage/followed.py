@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
-from distinput.lineage.numbered import Held, Numbered, flat_numbers, numbered, only_counts
+from distinput.lineage.numbered import PADDING, Held, Numbered, batched, flat_numbers, numbered, only_counts
 from distinput.names.lazy import dataclass
-from distinput.ops.batch import Batch
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
-from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
 from distinput.ops.shard_batches import ShardBatches
@@ -36,7 +34,6 @@ from distinput.values.spec import Spec
 _REPLAY = "Ledger.replay gives the step itself"
 _MARK = {"input", "skip"}
 _REGROUPED = (LegacyRebatch, Rebatch, ShardBatches, Unbatch)
-_PADDING = -1
 _FILE_BITS = 40
 """The number of a record is that of its file, shifted by so many bits, plus its place in it: millions of files may be met."""
 
@@ -146,11 +143,7 @@ class _Following:
             case AssertCardinality():
                 return node.with_inputs((self.of(node.inputs[0]),))
             case Batching() if set(node.start(0)) == _MARK:
-                below = self.of(node.input)
-                if all(leaf.shape == () for leaf in below.spec.leaves):
-                    return Batch(below, node.batch_size, node.drop_remainder, origin=node.origin)
-                fills = below.spec.structure.build([_PADDING] * len(below.spec.leaves))
-                return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
+                return batched(node, self.of(node.input))
             case Filter() | TakeWhile() | Where():
                 return _Kept(self.of(node.input), Held(node), origin=node.origin)
             case Zip():
@@ -294,9 +287,7 @@ class _Known(_Source):
 class _Passed(SameElements):
     """The elements from a mark on, in the place of a step that gives one element for one."""
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    same_count: ClassVar[bool] = True
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
@@ -310,16 +301,14 @@ class _Passed(SameElements):
 class _Nowhere(SameElements):
     """No record for each number of the input, whose states it takes."""
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    same_count: ClassVar[bool] = True
 
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
         for block, after in self.input.open(state, run):
-            yield _block(np.full(block.size, _PADDING)), after
+            yield _block(np.full(block.size, PADDING)), after
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ from distinput.ops.slices import Slices
 from distinput.ops.take import Take
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, Transparent, placed
-from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once, walk
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in
 from distinput.values.nest import LEAF, structure_of
@@ -265,9 +265,7 @@ class ReaderRecords(RecordNumbers):
         found: Ints = self.counts[1].take(there.take(file)) + rows - (ends - sizes).take(file)
         return found
 
-    @cached_property
-    def _order(self) -> Latest[int, Ints | None]:
-        return Latest()
+    _order = once(Latest[int, Ints | None])
 
     def _order_in(self, epoch: int) -> Ints | None:
         """Which file of the first pass is each file of this one; None: they have the same order."""
@@ -334,9 +332,7 @@ class FragmentRecords(RecordNumbers):
         found: Ints = begin.take(index) + rows
         return found
 
-    @cached_property
-    def _pass(self) -> Latest[int, tuple[Ints, Ints]]:
-        return Latest()
+    _pass = once(Latest[int, tuple[Ints, Ints]])
 
     def _bounds_in(self, epoch: int) -> tuple[Ints, Ints]:
         """Where each part ends among the records of a pass, and how far its records are from their places in the first one."""
@@ -349,7 +345,9 @@ class FragmentRecords(RecordNumbers):
 
 _LEDGER = "keep a Ledger while the job runs, which can give any step again"
 _REGROUPED = (Concatenate, LegacyRebatch, Rebatch, ShardBatches, Unbatch)
-_PADDING = -1
+PADDING = -1
+"""In the place of a record that is not there."""
+
 _TOGETHER = 1 << 16
 """Records that are looked at together."""
 
@@ -541,6 +539,14 @@ def numbered(node: Node, *, read: bool = False) -> Numbered:
     return Numbered(found, made.sources, tuple(made.assumes), fills, _single(tree), stacked)
 
 
+def batched(node: Batching, below: Node) -> Node:
+    """Batches of numbers as a step makes them of elements; those of batches are filled up, which may have several lengths."""
+    if all(leaf.shape == () for leaf in below.spec.leaves):
+        return Batch(below, node.batch_size, node.drop_remainder, origin=node.origin)
+    fills = below.spec.structure.build([PADDING] * len(below.spec.leaves))
+    return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
+
+
 class _Numbering:
     def __init__(self, read: bool) -> None:
         self._read = read
@@ -584,11 +590,7 @@ class _Numbering:
                 self._assume(node, "does not move rows to another replica: it orders them by what they hold")
                 return below
             case Batching():
-                below = self.of(node.input)
-                if below.spec.leaves[0].shape == () and all(leaf.shape == () for leaf in below.spec.leaves):
-                    return Batch(below, node.batch_size, node.drop_remainder, origin=node.origin)
-                fills = below.spec.structure.build([_PADDING] * len(below.spec.leaves))
-                return PaddedBatch(below, node.batch_size, None, fills, node.drop_remainder, origin=node.origin)
+                return batched(node, self.of(node.input))
             case Zip():
                 return self._zip(node)
             case Choose():

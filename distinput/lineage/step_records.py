@@ -332,12 +332,9 @@ class StepRecords:
 
     @property
     def _nodes(self) -> list[Node]:
-        source: Any = self._source
         if self._given is not None:
             return list(self._given)
-        if isinstance(source, OwnPiecesSource):
-            return [source.batches.node]
-        return [dataset.node for dataset in ([source.dataset] if isinstance(source, CutBatches) else source.datasets)]
+        return [dataset.node for dataset in _datasets(self._source)]
 
     def _tree(self, number: int) -> Numbered:
         """The pipeline over numbers: the only one, that of a replica with one of its own, or that of a worker."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, Failure, concat_blocks
+from distinput.columns.block import Block, Failure, concat_blocks, failed
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
@@ -69,10 +69,8 @@ class BalanceRows(OneForOne):
             for place in range(block.size):
                 try:
                     made: Block = self._balanced(block.rows(place, place + 1))
-                except Exception as error:
-                    if not run.tolerant:
-                        raise
-                    made = Failure(error)
+                except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
+                    made = failed(error, tolerant=run.tolerant)
                 yield made, mark_at(place + 1)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks, sound_parts
+from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks, failed, sound_parts
 from distinput.columns.column import Ints, StackError
 from distinput.columns.rows import Stream, passing_over, same, stackable
 from distinput.columns.state import Mark, State
@@ -19,7 +19,7 @@ from distinput.ops.batch import ragged_row
 from distinput.plan.binding import take_functions
 from distinput.plan.check import at_least, refuse_sparse, without_sparse
 from distinput.plan.families import differing
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import Needs, Node
 from distinput.run.run import Run, called, element_text
 from distinput.streaming.padding import Late, Padding, padding_fills
 from distinput.values.nest import component
@@ -70,7 +70,7 @@ class BatchByTokens(Node):
     """
 
     needs: ClassVar[Needs] = Needs.PART
-    by_element = tolerant = True
+    by_element = tolerant = same_end = True
     spec_given: ClassVar[bool] = True  # by the input: elements are what they are, whatever `length_func` returns
     input: Node
     max_tokens: int
@@ -138,10 +138,6 @@ class BatchByTokens(Node):
             return self._rows_spec.map(lambda leaf: leaf.with_shape((None, *leaf.shape)))  # type: ignore[misc]
         return self.input.spec.map(lambda leaf: TensorSpec((None, *leaf.shape), leaf.dtype))  # type: ignore[misc, union-attr]
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
-
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
 
@@ -203,11 +199,10 @@ class BatchByTokens(Node):
                 for made, taken in self.padding.batches(rows.rows(done, rows.size), counts[batch:], late):
                     done, batch = done + taken, batch + made.size
                     yield made, done
-            except Exception as error:
-                if not run.tolerant:
-                    raise
+            except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
+                failure = failed(error, tolerant=run.tolerant)
                 done, batch = int(ends[batch]), batch + 1
-                yield Failure(error), done
+                yield failure, done
 
     def _sound(self, state: State, run: Run) -> Iterator[_Measured]:
         """Elements with their tokens, none of which has too many; failures in the place of those that have."""
@@ -222,10 +217,8 @@ class BatchByTokens(Node):
                     f"{self.max_tokens}; give more, or on_longer='alone', or shorten it by map"
                 )
                 error.add_note(f"on {element_text(rows.shown(place))}")
-                if not run.tolerant:
-                    raise error
                 first = place + 1
-                yield sizes[:0], Failure(error), partial(_behind, mark_at, first)
+                yield sizes[:0], failed(error, tolerant=run.tolerant), partial(_behind, mark_at, first)
             if first < rows.size or type(rows) is Failure:
                 yield sizes[first:], rows.rows(first, rows.size), partial(_behind, mark_at, first)
 

@@ -147,7 +147,7 @@ class Cache(SameElements):
     Source: `tf.data.Dataset.cache`.
     """
 
-    tolerant = harmless = delays = by_position = True
+    tolerant = harmless = delays = same_count = by_position = True
     needs: ClassVar[Needs] = Needs.PART
     indifferent: ClassVar[frozenset[str]] = frozenset({"max_bytes", "shared"})
     keeps: ClassVar[bool] = True
@@ -183,10 +183,6 @@ class Cache(SameElements):
     def kept_by(self, share: Hashable) -> dict[str, Any]:
         """What is another one over the elements of one worker."""
         return {"store": self.store.of_share(share)}
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     def start(self, epoch: int) -> State:
         return self.start_at(0, epoch)

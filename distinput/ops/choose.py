@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks, rows_within
+from distinput.columns.block import Block, ColumnBlock, concat_blocks, failed, rows_within
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State, is_count
@@ -110,10 +110,8 @@ class Choose(Node):
                 error = InvalidArgumentError(
                     f"choose_from_datasets: the selector must give numbers from 0 to {len(sources) - 1}, got {values[bad[0]]}"
                 )
-                if not run.tolerant:
-                    raise error
                 selector.skip(1)
-                yield Failure(error), mark()
+                yield failed(error, tolerant=run.tolerant), mark()
 
     def _only_ended(self, over: Collection[int], in_vain: int) -> InvalidArgumentError:
         left = [number for number in range(len(self.sources)) if number not in over]

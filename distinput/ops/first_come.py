@@ -14,7 +14,7 @@ from distinput.names.lazy import dataclass
 from distinput.ops.on_workers import OncePerWorker
 from distinput.plan.families import SameElements, drawn_seeds, with_drawn_seeds
 from distinput.plan.fingerprint import layout
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import Needs, Node
 from distinput.run.run import Run
 
 _LEAST_SECONDS, _MOST_SECONDS, _PART_OF_PASS, _GROWTH = 0.25, 8.0, 16, 4
@@ -54,7 +54,7 @@ class FirstCome(SameElements):
     Source: `job_name` of `tf.data.experimental.service.distribute`.
     """
 
-    by_element = tolerant = harmless = view_only = True
+    by_element = tolerant = harmless = same_end = view_only = True
     needs: ClassVar[Needs] = Needs.ALL
     indifferent: ClassVar[frozenset[str]] = frozenset({"service"})
     service: Any
@@ -67,10 +67,6 @@ class FirstCome(SameElements):
                 "has workers for this dataset alone; leave out job_name where one program reads; where several do, give all of "
                 "them one Dask cluster (in one program: one executor), or consumer_index and num_consumers"
             )
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def start(self, epoch: int) -> State:
         begin = {"input": self.input.start(epoch), "skip": 0}

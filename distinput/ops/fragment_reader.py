@@ -18,7 +18,7 @@ from distinput.formats.format import END, Format, Fragment, Fragments, PlacedBlo
 from distinput.names.lazy import dataclass
 from distinput.ops.range import Range
 from distinput.ops.reader import FileReader
-from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once
 from distinput.run.run import Run
 from distinput.streaming.ahead import DAMAGE, ReadingPlace, places
 from distinput.values.spec import Spec
@@ -122,9 +122,7 @@ class FragmentReader(FileReader):
             return None
         return self._ends_of_pass.of(epoch, partial(self._summed, self.rows, epoch))
 
-    @cached_property
-    def _ends_of_pass(self) -> Latest[int, Ints]:
-        return Latest()
+    _ends_of_pass = once(Latest[int, Ints])
 
     def _summed(self, rows: Ints, epoch: int) -> Ints:
         block = self.input.fetch(np.arange(self.input.cardinality), epoch)
@@ -199,9 +197,7 @@ class FragmentReader(FileReader):
             return False
         return rows is not None and row < rows
 
-    @cached_property
-    def _over(self) -> Latest[str, bool]:
-        return Latest()
+    _over = once(Latest[str, bool])
 
     def _places(self, state: State, run: Run) -> Iterator[tuple[Mark, ReadingPlace]]:
         """The mark of each number, and where to begin in its fragment; checks that the file is as it was listed."""

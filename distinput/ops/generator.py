@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.adopt import Promise, adopt, all_known, kept, lent
-from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, failed
 from distinput.columns.column import Column, Dense
 from distinput.columns.regroup import as_stated, column_of
 from distinput.columns.rows import PACE_SECONDS, Stream, stackable
@@ -453,16 +453,14 @@ class Generator(Node):
                     yield lent(block) if lends else block, {"row": row}
                 if misfit is None:
                     break
-                if not run.tolerant:
-                    raise misfit
                 elements = elements[block.size + 1 :]
                 row += 1
-                yield Failure(misfit), {"row": row}
+                yield failed(misfit, tolerant=run.tolerant), {"row": row}
             pull.next(row)
             if error is not None:
-                if not run.tolerant or (type(ending) is _HeldBack and ending.stuck):
-                    raise error
-                yield Failure(error), {"row": row, "failed": True}  # a generator that has raised yields nothing more
+                tolerant = run.tolerant and not (type(ending) is _HeldBack and ending.stuck)
+                # A generator that has raised yields nothing more.
+                yield failed(error, tolerant=tolerant), {"row": row, "failed": True}
         pull.check_ended(row, self.origin)
 
     def _block(self, elements: list[Any], row: int) -> tuple[Block, Exception | None]:

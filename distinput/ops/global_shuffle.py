@@ -2,8 +2,6 @@
 """`global_shuffle`: a random order of all elements, without a buffer."""
 
 from collections.abc import Iterator
-from dataclasses import field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -16,9 +14,8 @@ from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.random_orders import permute
 from distinput.names.lazy import dataclass
-from distinput.ops.shuffle import fetched
-from distinput.plan.families import SameElements, Seeded
-from distinput.plan.node import Latest, Node, walk
+from distinput.ops.shuffle import Shuffled, fetched
+from distinput.plan.node import Latest, Node, once, walk
 from distinput.run.run import Run
 from distinput.values.buffers import empty
 
@@ -39,7 +36,7 @@ _READ_GROWTH = 64
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalShuffle(Seeded, SameElements):
+class GlobalShuffle(Shuffled):
     """All elements in a random order, each order as likely as any other, in constant memory.
 
     Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
@@ -61,11 +58,9 @@ class GlobalShuffle(Seeded, SameElements):
     domains, CT-RSA 2002).
     """
 
-    delays = by_element = tolerant = harmless = by_position = shuffles = True
+    same_access = True
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
-    group: int = field(default=1, kw_only=True, repr=False)
-    """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
         self.check_seed("global_shuffle")
@@ -84,15 +79,8 @@ class GlobalShuffle(Seeded, SameElements):
             )
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
     def reshuffles(self) -> bool:
         return self.reshuffle_each_iteration is not False
-
-    def for_groups(self, size: int) -> Node | None:
-        return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
         return self.start_at(0, epoch)
@@ -108,16 +96,13 @@ class GlobalShuffle(Seeded, SameElements):
         return None if at is None else (at, 0)
 
     def stream(self, state: State, run: Run) -> Stream:
-        row, epoch = state["row"], state["epoch"]
         if self.input.random_access:
             choices = self._choices(state, picked_rows(self.spec.row_bytes, self.group))
-            blocks = fetched(self.input, choices, epoch, self.group, run)
+            blocks = fetched(self.input, choices, state["epoch"], self.group, run)
         else:
             # A row can only be reached through its neighbours: many at once find more of them together.
             blocks = self._reached(state, run)
-        for block in blocks:
-            row += block.size or 1  # a failure takes the place of one element
-            yield block, {**state, "row": row}
+        yield from self.counted(blocks, state)
 
     def _choices(self, state: State, size: int) -> Iterator[Ints]:
         """The positions in the input of the elements from a state on, so many at a time."""
@@ -159,17 +144,11 @@ class GlobalShuffle(Seeded, SameElements):
         total = self.input.cardinality
         return _permuted(np.arange(begin, min(begin + size, total)), self.key_of_pass(state), total)
 
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
-
     def fetch(self, rows: Ints, epoch: int) -> Block:
         key = self._key_kept.of(epoch, lambda: self.key_of_pass(self.start(epoch)))
         return self.input.fetch(_permuted(rows, key, self.input.cardinality), epoch)
 
-    @cached_property
-    def _key_kept(self) -> Latest[int, int]:
-        return Latest()
+    _key_kept = once(Latest[int, int])
 
 
 def _permuted(rows: Ints, key: int, total: int) -> Ints:

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.arrow.adopt import owned
-from distinput.columns.block import Block, Failure
+from distinput.columns.block import Block, Failure, failed
 from distinput.columns.rows import Stream, same
 from distinput.columns.state import Mark, State
-from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import calling
 from distinput.functions.claim import Claim, MadeBlock, behind, formed, held
 from distinput.functions.inference import infer
 from distinput.names.lazy import dataclass
 from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
+from distinput.plan.check import whole_key
 from distinput.plan.node import Node
 from distinput.run.run import Run, called
 from distinput.values.leaves import as_leaf
@@ -123,11 +123,11 @@ class GroupByReducer(Node):
                 if isinstance(block, Block):
                     yield block, behind(at, done + place), Block.of_elements(LEAF, keys[done + place : done + end])
                 else:
-                    yield _failed(block, run), behind(at, done + end), _NO_KEYS
+                    yield failed(block, tolerant=run.tolerant), behind(at, done + end), _NO_KEYS
             done += len(results)
             if failure is not None:
                 done += 1
-                yield _failed(failure, run), behind(at, done), _NO_KEYS
+                yield failed(failure, tolerant=run.tolerant), behind(at, done), _NO_KEYS
 
     def _result(self, group: tuple[int, Any]) -> Any:
         try:
@@ -141,12 +141,6 @@ class GroupByReducer(Node):
         return as_leaf(result) if type(result) is list else result
 
 
-def _failed(error: Exception, run: Run) -> Failure:
-    if not run.tolerant:
-        raise error
-    return Failure(error)
-
-
 class _Groups:
     """The values of the keys so far."""
 
@@ -157,7 +151,7 @@ class _Groups:
 
     def add(self, element: Any) -> int:
         """Reduce one more element; its key."""
-        key = _whole(self.key_func(element))
+        key = whole_key(_OP, self.key_func(element))
         if key not in self.values:
             carry = Carry(_OP, self.node.init_func(np.int64(key)))
             self.values[key] = carry, carry.initial
@@ -168,12 +162,3 @@ class _Groups:
     def sorted(self) -> list[tuple[int, Any]]:
         """The keys in ascending order, each with its value."""
         return [(key, self.values[key][1]) for key in sorted(self.values)]
-
-
-def _whole(result: Any) -> int:
-    key = np.asarray(result)
-    if key.dtype.kind not in "iu" or key.ndim:
-        raise TypeError(f"{_OP}: key_func must return an integer, got {key!r}")
-    if int(key) >= 1 << 63:
-        raise InvalidArgumentError(f"{_OP}: a key must fit into int64, got {int(key)}")
-    return int(key)

@@ -4,12 +4,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, concat_blocks, failed
 from distinput.columns.column import Ints
 from distinput.columns.ragged import Datasets
 from distinput.columns.rows import Stream, passing_over
@@ -25,10 +25,10 @@ from distinput.ops.batch import Batch
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
-from distinput.plan.check import at_least, normalized, without_sparse
+from distinput.plan.check import at_least, normalized, whole_key, without_sparse
 from distinput.plan.families import drawn_seeds, fresh_seed, key_of, unseeded, with_seed
 from distinput.plan.fingerprint import taken_up
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import Node
 from distinput.run.run import Run, called, called_once, note_element
 from distinput.values.leaves import STRING, as_leaf, shape_of
 from distinput.values.nest import LEAF
@@ -49,12 +49,8 @@ class Keyed(Node):
     many there were before that oldest element, and in all.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_end = True
     input: Node
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     def state_misfit(self, state: State) -> str | None:
         sent, failures = state["sent"], state.get("failures", [0, 0])
@@ -232,11 +228,9 @@ class Groups:
                 if error is None:
                     break
                 note_element(error, rows.shown(first + size))
-                if not self.tolerant:
-                    raise error
                 results, first = results[size + 1 :], first + size + 1
                 here = {"input": self.mark["input"], "skip": self.mark["skip"] + 1} if len(results) else after
-                yield from self._lost(Failure(error), here)
+                yield from self._lost(failed(error, tolerant=self.tolerant), here)
         for key in sorted(self.groups):
             if self.flushed is None or key > self.flushed:
                 yield from self._emit(key, None, flush=True)
@@ -373,10 +367,8 @@ class Groups:
         """The output for a group; in a tolerant run, a failure if that raises an error."""
         try:
             yield from self.made(key, parts, inner)
-        except Exception as error:
-            if not self.tolerant:
-                raise
-            yield Failure(error), {}
+        except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
+            yield failed(error, tolerant=self.tolerant), {}
 
     def _state(self, inner: Any) -> State:
         oldest = next(iter(self.groups.values()), None)
@@ -489,14 +481,6 @@ class GroupByWindow(Keyed):
         return spec_of_elements("group_by_window", self._of_some, _OneGroup(self.input), self.reduce_func)
 
     def stream(self, state: State, run: Run) -> Stream:
-        def number(result: Any) -> int:
-            key = np.asarray(result)
-            if key.dtype.kind not in "iu" or key.ndim:
-                raise TypeError(f"group_by_window: key_func must return an integer, got {key!r}")
-            if int(key) >= 1 << 63:
-                raise InvalidArgumentError(f"group_by_window: a key must fit into int64, got {int(key)}")
-            return int(key)
-
         def made(key: int, parts: list[Block], inner: State | None) -> Stream:
             node = self._reduced(key, parts)
             stream = node.open(taken_up("group_by_window", node, state["epoch"], inner), run)
@@ -506,7 +490,9 @@ class GroupByWindow(Keyed):
 
         upstream = self.input.open(state["input"], run)
         results = called(upstream, state, self.key_func, unpack=True, tolerant=run.tolerant)
-        return Groups(self.input, state, results, number, self._size, made, tolerant=run.tolerant).stream()
+        return Groups(
+            self.input, state, results, partial(whole_key, self.op), self._size, made, tolerant=run.tolerant
+        ).stream()
 
 
 @dataclass(frozen=True, eq=False)

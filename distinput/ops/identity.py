@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from distinput.columns.block import Failure
+from distinput.columns.block import failed
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
@@ -11,7 +11,7 @@ from distinput.names.lazy import dataclass
 from distinput.ops.on_error import everywhere
 from distinput.plan.check import integer
 from distinput.plan.families import SameElements, Transparent
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node, above
 from distinput.plan.options import Options
 from distinput.run.run import Run
 
@@ -88,8 +88,7 @@ class AssertCardinality(SameElements):
         return {"input": self.input.start(epoch), "row": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "row": row}
+        return above(self.input.start_at(row, epoch), row=row)
 
     def stream(self, state: State, run: Run) -> Stream:
         row, cardinality, after = state["row"], int(self.expected_cardinality), state["input"]
@@ -109,9 +108,7 @@ class AssertCardinality(SameElements):
             if cardinality == INFINITE or row != cardinality:
                 wrong = self._wrong(str(row))
         if wrong is not None:
-            if not run.tolerant:
-                raise wrong
-            yield Failure(wrong), {"input": after, "row": row, "over": True}
+            yield failed(wrong, tolerant=run.tolerant), {"input": after, "row": row, "over": True}
 
     def _wrong(self, found: str) -> FailedPreconditionError:
         wanted = "an infinite number" if self.expected_cardinality == INFINITE else str(self.expected_cardinality)

@@ -152,6 +152,7 @@ class Interleave(MakesDatasets):
         cycle = _Cycle(self, state, run)
         for block in cycle.blocks():
             yield block, cycle.state()
+            del block  # its memory is not held while the next ones are read
 
 
 def _is_small(name: bytes) -> bool:
@@ -444,6 +445,7 @@ class _Cycle:
             together = self._files_together()
             if together is not None:
                 yield together
+                del together
                 continue
             if self.turn == len(self.slots):
                 if not self._more():

@@ -25,7 +25,7 @@ from distinput.names.lazy import dataclass, later
 from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
 from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed, key_of
-from distinput.plan.node import Node, walk
+from distinput.plan.node import Node, above, walk
 from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
 from distinput.run.threads import cores
 from distinput.values.nest import structure_of
@@ -79,7 +79,7 @@ class RandomKeys(Seeded):
       TypeError: `seed` is not an integer.
     """
 
-    by_element = tolerant = harmless = True
+    by_element = tolerant = harmless = same_count = same_access = True
     chooses: ClassVar[bool] = False  # it says what an element's numbers are, and the input which element comes
     differs_by_place: ClassVar[bool] = True
     input: Node
@@ -97,16 +97,11 @@ class RandomKeys(Seeded):
         given = self.input.spec
         return Spec(_PAIR.graft([_KEY.structure, given.structure]), (*_KEY.leaves, *given.leaves))
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), **self.seeded(epoch)}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, **self.seeded(epoch, row)}
+        return above(self.input.start_at(row, epoch), **self.seeded(epoch, row))
 
     def stream(self, state: State, run: Run) -> Stream:
         row = state["row"]
@@ -120,10 +115,6 @@ class RandomKeys(Seeded):
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return state["input"], ahead
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     @property
     def fetches(self) -> bool:

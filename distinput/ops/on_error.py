@@ -24,7 +24,7 @@ from distinput.files.paths import unlock
 from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 from distinput.plan.families import SameElements, kept_apart
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
+from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import SkipErrors, as_policy, error_classes, is_mistake, options_of
 from distinput.run.run import OpCounters, Run
 from distinput.url_secrets import without_secrets
@@ -178,15 +178,11 @@ class OnError(SameElements):
     ([1, 3], 1)
     """
 
-    thins = tolerant = by_element = harmless = skips_failures = True
+    thins = tolerant = by_element = harmless = same_end = skips_failures = True
     needs: ClassVar[Needs] = Needs.EACH
     indifferent: ClassVar[frozenset[str]] = frozenset({"policy"})  # a run may go on with a larger budget
     policy: SkipErrors
     by_options: bool = field(default=False, kw_only=True, repr=False)
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     @property
     def subject(self) -> Node:
@@ -386,7 +382,7 @@ class IgnoreErrors(SameElements):
     Source: `tf.data.Dataset.ignore_errors`.
     """
 
-    passes_states = thins = tolerant = by_element = harmless = skips_failures = True
+    passes_states = thins = tolerant = by_element = harmless = same_end = skips_failures = True
     keeps_batches: ClassVar[bool] = False  # TensorFlow's search for the batch size stops here
     indifferent: ClassVar[frozenset[str]] = frozenset({"also"})
     log_warning: bool = False
@@ -394,10 +390,6 @@ class IgnoreErrors(SameElements):
 
     def __post_init__(self) -> None:
         normalized(self, "also", error_classes("ignore_errors", self.also))
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
 
     @property
     def may_fail(self) -> bool:

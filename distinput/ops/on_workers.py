@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import cached_property, partial
 from queue import SimpleQueue
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from distinput.cluster.input_service import is_service, opened
 from distinput.columns.block import MOST_BYTES, Block, Failure, rows_within
@@ -37,7 +37,7 @@ from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, normalized
 from distinput.plan.families import Fused, Neighbours, OneForOne, SameElements, Transparent
 from distinput.plan.fingerprint import layout
-from distinput.plan.node import UNKNOWN, Needs, Node, walk
+from distinput.plan.node import UNKNOWN, Needs, Node, once, walk
 from distinput.plan.reach import OF_MAP, warn_of_copied_generators
 from distinput.run.processes import Processes, Workforce
 from distinput.run.run import OpCounters, Run, UnderWay
@@ -55,6 +55,8 @@ _BYTES_UNDER_WAY = 256 << 20
 
 _TRIAL_PIECES, _LOSS = 16, 1.25
 """After so many pieces it is known whether their way costs so many times their work; then they stay here."""
+
+_Lanes: TypeAlias = ThreadLanes | ProcessLanes | ServiceLanes
 
 _SERVICES = (
     "'threads:N' or 'processes:N' with N at least 1, the address of a Dask scheduler as 'tcp://host:8786', 'ray' or "
@@ -182,10 +184,8 @@ class OnWorkers(Transparent):
         """The input with each chain of steps that can be divided as one step, which has the same elements and states."""
         return self._within(self.input)
 
-    @cached_property
-    def _copies(self) -> list[tuple[Node, Node]]:
-        """The steps that stand above divided ones, and what they are copies of, whose counters they have."""
-        return []
+    _copies = once(list[tuple[Node, Node]])
+    """The steps that stand above divided ones, and what they are copies of, whose counters they have."""
 
     def _within(self, node: Node) -> Node:
         chain = _chain(node)
@@ -572,7 +572,7 @@ class _Divided(Transparent):
             raise source.error
 
     @contextmanager
-    def _lanes(self, run: Run) -> "Iterator[ThreadLanes | ProcessLanes | ServiceLanes]":
+    def _lanes(self, run: Run) -> "Iterator[_Lanes]":
         """Workers for one stream."""
         kind, count = self.workers
         words = ", ".join([step.where() for step in reversed(self.chain)])
@@ -614,7 +614,7 @@ class _Divided(Transparent):
             settled = any(isinstance(made, Block) and made.size for made, _ in result.items)
             yield from self._delivered(result, run, piece.error)
 
-    def _pieces(self, source: "_Source", lanes: ThreadLanes | ProcessLanes | ServiceLanes, run: Run) -> Stream:
+    def _pieces(self, source: "_Source", lanes: _Lanes, run: Run) -> Stream:
         counter, auto, trial = run.counter(self), self.auto and self.sharing is None, self.trial
         waiting = UnderWay()
         unread = 0  # pieces that workers could not read
@@ -623,7 +623,6 @@ class _Divided(Transparent):
         try:
             while True:
                 counter.workers = lanes.count
-                source.seconds, source.most_bytes = lanes.piece_seconds(source.work_left), lanes.most_bytes
                 full = len(waiting) >= (self.most or AHEAD * lanes.count) or source.full or source.ended
                 full = full or bool(waiting and source.may_stall())
                 if waiting and (full or waiting[0][1] is None or lanes.ready(waiting[0][1])):
@@ -641,7 +640,7 @@ class _Divided(Transparent):
                         warm += 1
                         if auto and warm > 2 * lanes.count and piece.rows >= source.size:
                             trial.took(piece.rows, way + Run.clock() - begin, result.seconds)
-                    source.took(piece, result)
+                    source.took(piece, result, lanes)
                     yield from self._delivered(result, run, piece.error)
                 elif full:
                     return
@@ -877,14 +876,16 @@ class _Source:
         """Whether the next piece may wait for what the loop does with those before it."""
         return self._block is None and not self.whole and self._stalls()
 
-    def took(self, piece: WorkPiece, result: Result) -> None:
-        """Choose the size of the next pieces by the time that one took, and by the bytes of its results."""
+    def took(self, piece: WorkPiece, result: Result, lanes: _Lanes | None = None) -> None:
+        """Choose the size of the next pieces by the time that one took, by the bytes of its results, and by its way if any."""
         rows = piece.rows
         self._under_way -= rows
         nbytes = sum([made.nbytes for made, _ in result.items if isinstance(made, Block)])
         nbytes += sum([block.nbytes for block, _ in piece.blocks])
         if rows:
             self._row_bytes, self._row_seconds = nbytes / rows, result.seconds / rows
+            if lanes is not None:  # which may know from this piece alone how far it is, and what is left
+                self.seconds, self.most_bytes = lanes.piece_seconds(self.work_left), lanes.most_bytes
             most_bytes = min(self.most_bytes, _BYTES_UNDER_WAY // 4)
             within = max(1, min(_MOST_ROWS, most_bytes * rows // max(1, nbytes)))
             self.size = int(max(1, min(self.seconds * rows / max(result.seconds, 1e-9), _GROWTH * self.size, within)))

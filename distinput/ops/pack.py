@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks, failed
 from distinput.columns.column import Array, Column, Dense, Ints
 from distinput.columns.ragged import Arrays, Ragged
 from distinput.columns.rows import Stream, passing_over
@@ -18,7 +18,7 @@ from distinput.kernels.sequence_packing import fill_spans, number_rows, plan_row
 from distinput.kernels.spans import gather_spans
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import Needs, Node
 from distinput.run.run import Run, element_text
 from distinput.streaming.padding import as_bytes, padding_fills
 from distinput.values.buffers import empty
@@ -197,7 +197,7 @@ class Pack(Node):
     """
 
     needs: ClassVar[Needs] = Needs.PART
-    tolerant: ClassVar[bool] = True
+    tolerant = same_end = True
     input: Node
     length: int
     strategy: str = "best_fit"
@@ -260,10 +260,6 @@ class Pack(Node):
         nest = self._joined(self.input.spec.structure.build(list(range(count))), count, count + 1, count + 2)
         return [int(place) for place in self.spec.structure.flatten(nest)]
 
-    @property
-    def cardinality(self) -> int:
-        return INFINITE if self.input.cardinality == INFINITE else UNKNOWN
-
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "row": 0}
 
@@ -301,13 +297,11 @@ class Pack(Node):
                     yield from self._packed(window)
                     window = _Window(mark_at(place), 0, self._most)
                 elif place == bad:
-                    error = self._refused(rows.shown(place))
-                    if not run.tolerant:
-                        raise error
+                    failure = failed(self._refused(rows.shown(place)), tolerant=run.tolerant)
                     yield from self._packed(window)
                     place += 1
                     window = _Window(mark_at(place), 0, self._most)
-                    yield Failure(error), {**mark_at(place), "row": 0}
+                    yield failure, {**mark_at(place), "row": 0}
                     sizes, bad = self._sizes(rows, place)
         yield from self._packed(window)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.block import Block, Failure, concat_blocks
+from distinput.columns.block import Block, Failure, concat_blocks, failed
 from distinput.columns.column import Ints
 from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
@@ -139,10 +139,8 @@ class PaddedBatch(Batching):
     def _batch(self, parts: Sequence[Block], run: Run) -> Block:
         try:
             return self.padding.batch(parts)
-        except Exception as error:
-            if run.tolerant:
-                return Failure(error)
-            raise
+        except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
+            return failed(error, tolerant=run.tolerant)
 
     def _batches(self, rows: Block, counts: Ints, late: Late | None, run: Run) -> Iterator[tuple[Block, int]]:
         """All batches of some rows in parts, each with the row after it."""
@@ -152,11 +150,9 @@ class PaddedBatch(Batching):
                 for made, taken in self.padding.batches(rows.rows(done, rows.size), counts[done // size :], late):
                     done += taken
                     yield made, done
-            except Exception as error:
-                if not run.tolerant:
-                    raise
+            except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
                 done += size
-                yield Failure(error), done
+                yield failed(error, tolerant=run.tolerant), done
 
 
 def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, ...]:

@@ -32,6 +32,7 @@ from distinput.run.processes import Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 from distinput.run.threads import in_lane
+from distinput.values.buffers import made_in
 
 PIECE_SECONDS = 0.02
 """Work that a piece for threads and processes of this machine should be."""
@@ -151,8 +152,8 @@ _TRIES = 4
 _MOST_A_SECOND, _FEWEST_A_SECOND = 100, 40
 """Pieces of all workers together: each costs the machines of a scheduler and a consumer milliseconds."""
 
-_MOST_PIECE_BYTES, _MOST_HERE = 8 * MOST_BYTES, 64 * MOST_BYTES
-"""Bytes of one piece, and of those that are under way."""
+_MOST_PIECE_BYTES, _MOST_NEAR_BYTES, _MOST_HERE = 8 * MOST_BYTES, 16 * MOST_BYTES, 64 * MOST_BYTES
+"""Bytes of one piece, of one for a worker that is lent memory, and of those that are under way."""
 
 _LEAST_LENT, _MOST_MAPPED = 1 << 17, 64
 """Bytes of a block that another process of this machine may be lent, and how many of its rooms stay mapped."""
@@ -232,7 +233,7 @@ class ServiceLanes:
         return max(1, self._count)
 
     def piece_seconds(self, left: float | None) -> float:
-        """Work that the next piece should be: a quarter of what is left for its worker, so that all workers end together.
+        """Work that the next piece should be: half of what is left for its worker, so that all workers end together.
 
         Args:
           left: seconds of work that are left; None: nobody knows, and an eighth of what was done.
@@ -240,13 +241,17 @@ class ServiceLanes:
         Source: Polychronopoulos, Kuck: Guided self-scheduling (IEEE Transactions on Computers, 1987).
         """
         longest = max(0.2, self.count / _FEWEST_A_SECOND)
-        share = (Run.clock() - self._begun) / 8 if left is None else left / self.count / 4
+        share = (Run.clock() - self._begun) / 8 if left is None else left / self.count / 2
         return max(0.05, self.count / _MOST_A_SECOND, min(longest, share))
 
     @property
     def most_bytes(self) -> int:
-        """Of a piece: as many as all under way may have here together, but neither few nor very many."""
-        return max(MOST_BYTES, min(_MOST_PIECE_BYTES, _MOST_HERE // (AHEAD * self.count)))
+        """Of a piece: as many as all under way may have here together, but neither few nor very many.
+
+        Where memory is lent, a piece costs little but its call: all bytes are for two of each worker, its own and the next one.
+        """
+        most, ahead = (_MOST_NEAR_BYTES, AHEAD // 2) if self._near else (_MOST_PIECE_BYTES, AHEAD)
+        return max(MOST_BYTES, min(most, _MOST_HERE // (ahead * self.count)))
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> _SentPiece:
         """Hand a piece to the service."""
@@ -485,9 +490,11 @@ def _answered(steps: bytes, message: _Message) -> _Answer:
         piece, *asked = message.content.unpacked()
         if message.lent:
             piece = piece._replace(blocks=_read(piece.blocks, _BORROWER.taken(message.lent)))
-        result = in_lane(
-            task, (piece, *asked), keep=(lambda block: _kept(block, rooms)) if near else lambda block: block
-        )
+        if near:
+            with made_in(rooms):
+                result = in_lane(task, (piece, *asked), keep=lambda block: _kept(block, rooms))
+        else:
+            result = in_lane(task, (piece, *asked))
         content = _as_packed(result)
     except UnseenError:
         return _Answer(worker, unseen=True)

@@ -198,20 +198,12 @@ class _NumbersInPlace(Node):
       input: the reader, over names in memory.
     """
 
-    harmless: ClassVar[bool] = True
+    harmless = same_count = same_access = True
     input: Reader
 
     @cached_property
     def spec(self) -> Spec:
         return Spec.leaf((), np.int64)
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def start(self, epoch: int) -> State:
         return self.input.start(epoch)

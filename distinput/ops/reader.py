@@ -31,7 +31,7 @@ from distinput.names.words import meant
 from distinput.ops.as_python import AsDecimal, AsRows, AsText
 from distinput.ops.slices import Slices
 from distinput.plan.families import SameElements, in_one_order
-from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once
 from distinput.run.run import Run
 from distinput.streaming.ahead import (
     DAMAGE,
@@ -294,10 +294,8 @@ class FileReader(Node):
             tell_format(error, self.known)
         return ""  # its errors name the file, and where in it as far as the format can tell
 
-    @cached_property
-    def pace(self) -> Pace:
-        """What is known about whether a thread that reads ahead pays."""
-        return Pace()
+    pace = once(Pace)
+    """What is known about whether a thread that reads ahead pays."""
 
     def stream(self, state: State, run: Run) -> Stream:
         return in_one_order(self._ahead(state, run), lambda: self.spec)  # a file may have its columns in another one
@@ -420,9 +418,7 @@ class Reader(FileReader):
             return self.counts
         return self._counts_of_pass.of(epoch, partial(self._counted, self.counts, epoch))
 
-    @cached_property
-    def _counts_of_pass(self) -> Latest[int, Counts]:
-        return Latest()
+    _counts_of_pass = once(Latest[int, Counts])
 
     def _counted(self, counts: Counts, epoch: int) -> Counts:
         block = self.input.fetch(np.arange(len(counts[0])), epoch)
@@ -556,19 +552,13 @@ class Reader(FileReader):
         """The mapped files in this order, joined once for all fetches."""
         return self._mapped_files.of(names, lambda: MappedFiles(self.format, names, ends, self._check))
 
-    @cached_property
-    def _mapped_files(self) -> Latest[tuple[str, ...], MappedFiles]:
-        return Latest()
+    _mapped_files = once(Latest[tuple[str, ...], MappedFiles])
 
-    @cached_property
-    def _recent(self) -> RecentStamps:
-        """The stamps of files whose rows are fetched, again and again."""
-        return RecentStamps()
+    _recent = once(RecentStamps)
+    """The stamps of files whose rows are fetched, again and again."""
 
-    @cached_property
-    def _alike(self) -> set[str]:
-        """Files whose records are known to be of the same kind as those of the first file."""
-        return set()
+    _alike = once(set[str])
+    """Files whose records are known to be of the same kind as those of the first file."""
 
     def start_at(self, row: int, epoch: int) -> State | None:
         counts = self.counts_in(epoch)
@@ -598,9 +588,7 @@ class Reader(FileReader):
                 position = None
         return None
 
-    @cached_property
-    def _left(self) -> Latest[tuple[str, str], Follows]:
-        return Latest()
+    _left = once(Latest[tuple[str, str], Follows])
 
     def is_small(self, most: int) -> bool:
         """Whether it reads one local file of at most so many bytes."""

@@ -16,7 +16,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, above
 from distinput.run.run import Run
 from distinput.values.leaves import shape_of
 from distinput.values.nest import LEAF, component
@@ -87,8 +87,7 @@ class Unbatch(Node):
         size = first_dimension("unbatch", self.input.spec)
         if not size:
             return None
-        at = self.input.start_at(row // size, epoch)
-        return None if at is None else {"input": at, "skip": row % size}
+        return above(self.input.start_at(row // size, epoch), skip=row % size)
 
     def stream(self, state: State, run: Run) -> Stream:
         return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))
@@ -491,8 +490,7 @@ class LegacyRebatch(Node):
         return {"input": self.input.start(epoch), "skip": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row // self.num_replicas, epoch)
-        return None if at is None else {"input": at, "skip": row % self.num_replicas}
+        return above(self.input.start_at(row // self.num_replicas, epoch), skip=row % self.num_replicas)
 
     def stream(self, state: State, run: Run) -> Stream:
         return taken_apart(self.input.open(state["input"], run), state, lambda block: self._parts(block, run))

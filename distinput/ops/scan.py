@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import cached_property, partial
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from distinput.arrow.adopt import adopt, kept
-from distinput.columns.block import Block, Failure
+from distinput.columns.block import Block, Failure, failed
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import StateError
@@ -91,7 +91,7 @@ class Scan(Node):
     Source: `tf.data.Dataset.scan`.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_count = True
     input: Node
     initial_state: Any
     scan_func: Callable[..., Any]
@@ -145,10 +145,6 @@ class Scan(Node):
 
         return infer("scan", output, self.input, self.scan_func)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "carry": encode_value(self.carry.initial)}
 
@@ -200,10 +196,9 @@ class Scan(Node):
                     if isinstance(block, Block):
                         given = rows.rows(first + place, first + end)
                         yield block, carrying(behind(at, place), place, values), given
-                    elif not run.tolerant:
-                        raise block
                     else:
-                        yield Failure(block), carrying(behind(at, end), end, values), rows.rows(0, 0)
+                        failure = failed(block, tolerant=run.tolerant)
+                        yield failure, carrying(behind(at, end), end, values), rows.rows(0, 0)
             before, begin = mark, kept(carried)
             after.clear()
             doubts.clear()

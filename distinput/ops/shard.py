@@ -12,7 +12,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64
 from distinput.plan.families import SameElements, own_draw
-from distinput.plan.node import UNKNOWN, Needs
+from distinput.plan.node import UNKNOWN, Needs, above
 from distinput.run.run import Run
 
 SHARD_HINT = -1
@@ -42,7 +42,7 @@ class Shard(SameElements):
     Source: `tf.data.Dataset.shard`.
     """
 
-    tolerant = harmless = by_position = view_only = True
+    tolerant = harmless = same_access = by_position = view_only = True
     needs: ClassVar[Needs] = Needs.PLACES
     num_shards: int
     index: int
@@ -107,8 +107,7 @@ class Shard(SameElements):
         if n == UNKNOWN:
             return None
         first = row * self.num_shards + self.index
-        at = self.input.start_at(first if n < 0 else min(first, n), epoch)
-        return None if at is None else {"input": at, "wait": 0}
+        return above(self.input.start_at(first if n < 0 else min(first, n), epoch), wait=0)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return state["input"], state["wait"] + ahead * self.num_shards
@@ -128,10 +127,6 @@ class Shard(SameElements):
     @property
     def fails_in_place(self) -> bool:
         return self.num_shards == 1 and self.input.fails_in_place
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows * self.num_shards + self.index, epoch)

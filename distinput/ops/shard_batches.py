@@ -21,7 +21,7 @@ from distinput.ops.shuffle import Shuffle
 from distinput.plan.batch_sizes import BatchSizes, RowRanges
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, own_draw
-from distinput.plan.node import INFINITE, Node, walk
+from distinput.plan.node import INFINITE, Node, above, walk
 from distinput.run.run import Run
 from distinput.values.sparse_tensor import sparse_rows
 from distinput.values.spec import LeafSpec, Spec, TensorSpec, no_rows
@@ -150,8 +150,7 @@ class OwnPieces(Node):
         return {"input": self.input.start(epoch), "skip": 0, "piece": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(self.pieces.rows_before(row), epoch)
-        return None if at is None else {"input": at, "skip": 0, "piece": row}
+        return above(self.input.start_at(self.pieces.rows_before(row), epoch), skip=0, piece=row)
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self.input.open(state["input"], run), state)
@@ -267,6 +266,11 @@ class RowReader(Reader):
         assert self.counts is not None
         return int(self.counts[1][-1])
 
+    @property
+    def reads_fragments(self) -> bool:
+        """Whether a row costs the whole fragment that it is in."""
+        return self.format.lists_fragments and not self.gathers
+
 
 # ----------------------------------------------------------------------------
 # `shard_batches`: one worker's rows of every global batch.
@@ -297,7 +301,7 @@ class ShardBatches(Node):
     Source: distinput's own; the balanced cut of `InputOptions(balanced_split=True)`.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_count = same_access = True
     # A state is a position in the global batches.
     indifferent: ClassVar[frozenset[str]] = frozenset({"num_shards", "index"})
     input: Node
@@ -333,16 +337,11 @@ class ShardBatches(Node):
         size = None if rows is None else len(range(rows)[balanced_slice(rows, self.num_shards, self.index)])
         return leaf.with_shape((size, *leaf.shape[1:]))
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "batch": 0, "epoch": epoch}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "batch": row, "epoch": epoch}
+        return above(self.input.start_at(row, epoch), batch=row, epoch=epoch)
 
     def stream(self, state: State, run: Run) -> Stream:
         begin = state["batch"]
@@ -382,10 +381,6 @@ class ShardBatches(Node):
             parts = [sparse_rows(value, share) for value, share in zip(column.values(), shares, strict=True)]
             return SparseRows(*[column_of(list(each)) for each in zip(*parts, strict=True)])
         return column_of([value[share] for value, share in zip(column.values(), shares, strict=True)], column.dtype)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: np.ndarray[Any, np.dtype[np.int64]], epoch: int) -> Block:
         return self._shares(self.input.fetch(rows, epoch))

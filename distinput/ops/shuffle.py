@@ -209,7 +209,26 @@ _LOOKS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffle(Seeded, SameElements):
+class Shuffled(Seeded, SameElements):
+    """A step that gives each element of its input once, in a random order."""
+
+    delays = by_element = tolerant = harmless = same_count = by_position = shuffles = True
+    group: int = field(default=1, kw_only=True, repr=False)
+    """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
+
+    def for_groups(self, size: int) -> Node | None:
+        return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
+
+    def counted(self, blocks: Iterable[Block], state: State) -> Stream:
+        """The blocks from a state on, each with the state after it."""
+        row = state["row"]
+        for block in blocks:
+            row += block.size or 1  # a failure takes the place of one element
+            yield block, {**state, "row": row}
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffle(Shuffled):
     """Deliver a random one of `buffer_size` waiting elements, and let the next element of the input take its place.
 
     Shapes: unchanged. State: seed, epoch and position; for inputs without random access also where the oldest row of the
@@ -230,14 +249,11 @@ class Shuffle(Seeded, SameElements):
     Source: the meaning of `tf.data.Dataset.shuffle`; the orders are distinput's own.
     """
 
-    delays = by_element = tolerant = harmless = by_position = shuffles = True
     needs: ClassVar[Needs] = Needs.PART
     random_access: ClassVar[bool] = False
     buffer_size: int
     seed: int | None = None
     reshuffle_each_iteration: bool | None = None
-    group: int = field(default=1, kw_only=True, repr=False)
-    """How many rows the consumer batches; blocks hold whole groups, so that these need not be copied again."""
 
     def __post_init__(self) -> None:
         if integer("shuffle", "buffer_size", self.buffer_size) != UNKNOWN:
@@ -254,19 +270,12 @@ class Shuffle(Seeded, SameElements):
         return _ALL if self.buffer_size == UNKNOWN else int(self.buffer_size)
 
     @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    @property
     def chooses(self) -> bool:
         return self.most > 1
 
     @property
     def reshuffles(self) -> bool:
         return self.chooses and self.reshuffle_each_iteration is not False
-
-    def for_groups(self, size: int) -> Node | None:
-        return replace(self, group=size).same_as(self) if self.group == 1 and size > 1 else None
 
     def start(self, epoch: int) -> State:
         begin = self.seeded(epoch)
@@ -326,10 +335,7 @@ class Shuffle(Seeded, SameElements):
 
     def _by_number(self, state: State, run: Run) -> Stream:
         """The blocks of an input with random access: only positions are shuffled, and rows are fetched by them."""
-        row = state["row"]
-        for block in fetched(self.input, self.numbers(state), state["epoch"], self.group, run):
-            row += block.size or 1  # a failure takes the place of one element
-            yield block, {**state, "row": row}
+        yield from self.counted(fetched(self.input, self.numbers(state), state["epoch"], self.group, run), state)
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """The positions of the elements from a state on in an input with random access."""

@@ -128,7 +128,7 @@ class KeptOnDisk(SameElements):
     input's state while a pass makes it.
     """
 
-    tolerant: ClassVar[bool] = True
+    tolerant = same_count = True
     needs: ClassVar[Needs] = Needs.ALL
     keeps: ClassVar[bool] = True
     described: Described | None = field(default=None, kw_only=True, repr=False)
@@ -141,10 +141,6 @@ class KeptOnDisk(SameElements):
     def kept_by(self, share: Hashable) -> dict[str, Any]:
         """What is another one over the elements of one worker: the folder is of a pipeline that reads these."""
         return {"store": self.store.of_share(share), "described": None}
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
 
     @property
     @abstractmethod

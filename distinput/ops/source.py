@@ -34,12 +34,11 @@ from distinput.ops.slices import from_tensor_slices
 from distinput.plan.binding import watch_methods
 from distinput.plan.check import AUTOTUNE, parallel_calls
 from distinput.plan.families import Signed
-from distinput.plan.node import Node
+from distinput.plan.node import Node, once
 from distinput.plan.reach import warn_of_copied_generators
 from distinput.run.processes import Workforce, check_sendable
 from distinput.run.run import Run
 from distinput.run.threads import cores, mapped
-from distinput.streaming.buffered import ThreadTrial
 from distinput.values.spec import Spec, merge_specs
 
 _MOST_AT_ONCE = 4096
@@ -180,10 +179,8 @@ class Source(Signed):
         calls = self.num_parallel_calls
         return workforce_of(self.reads, cores() if calls in (None, AUTOTUNE) else int(calls))
 
-    @cached_property
-    def found(self) -> ThreadTrial:
-        """What AUTOTUNE found out about threads, in all passes."""
-        return trial()
+    found = once(trial)
+    """What AUTOTUNE found out about threads, in all passes."""
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         given = self.input.fetch(rows, epoch)

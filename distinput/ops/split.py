@@ -21,7 +21,7 @@ from distinput.ops.first_come import FirstCome
 from distinput.ops.repeat import Repeat
 from distinput.plan.check import at_least, integer
 from distinput.plan.families import SameElements, key_of, walk_made, words_of
-from distinput.plan.node import INFINITE, UNKNOWN, Node
+from distinput.plan.node import INFINITE, UNKNOWN, Node, above
 from distinput.run.run import Run
 
 _FINEST = 10_000
@@ -46,7 +46,7 @@ class Part(SameElements):
       seed: any integer.
     """
 
-    tolerant = harmless = by_position = thins = True
+    tolerant = harmless = same_access = by_position = thins = True
     op: ClassVar[str] = "split"
     group: int
     first: int
@@ -98,8 +98,7 @@ class Part(SameElements):
             return None
         at_end = n != INFINITE and row >= self.cardinality
         position = n if at_end else int(self._positions(np.array([row]))[0])
-        at = self.input.start_at(position, epoch)
-        return None if at is None else {"input": at, "row": position}
+        return above(self.input.start_at(position, epoch), row=position)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         row = self._before(state["row"]) + ahead
@@ -119,10 +118,6 @@ class Part(SameElements):
             row += size
             if len(kept):
                 yield block if len(kept) == size else block.take(kept), {"input": upstream, "row": row}
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(self._positions(rows), epoch)

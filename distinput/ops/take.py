@@ -12,7 +12,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import in_int64, integer
 from distinput.plan.families import SameElements
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, above, walk
 from distinput.run.run import Run
 
 
@@ -60,6 +60,8 @@ class Take(_ByCount):
     Source: `tf.data.Dataset.take`.
     """
 
+    same_access: ClassVar[bool] = True
+
     @property
     def cardinality(self) -> int:
         n = self.input.cardinality
@@ -75,8 +77,7 @@ class Take(_ByCount):
         return {"input": self.input.start(epoch), "left": int(self.count)}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "left": self.count if self.count < 0 else self.count - row}
+        return above(self.input.start_at(row, epoch), left=self.count if self.count < 0 else self.count - row)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return (state["input"], ahead) if state["left"] < 0 or ahead < state["left"] else None
@@ -100,10 +101,6 @@ class Take(_ByCount):
             yield kept, {"input": after, "left": remaining}
             if not remaining:
                 return
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, epoch)
@@ -156,8 +153,8 @@ class Skip(_ByCount):
         n = self.input.cardinality
         if n == UNKNOWN:
             return None
-        at = self.input.start_at(row + self.count if n == INFINITE else min(n, row + self.count), epoch)
-        return None if at is None else {"input": at, "left": 0}
+        first = row + self.count
+        return above(self.input.start_at(first if n == INFINITE else min(n, first), epoch), left=0)
 
     def stream(self, state: State, run: Run) -> Stream:
         left = state["left"]

@@ -55,6 +55,21 @@ def taken(value: Any) -> Any:
     return as_leaf(value)
 
 
+def whole_key(op: str, result: Any) -> int:
+    """What a `key_func` returned, as an int.
+
+    Raises:
+      TypeError: it is not an integer.
+      InvalidArgumentError: it does not fit into int64.
+    """
+    key = np.asarray(result)
+    if key.dtype.kind not in "iu" or key.ndim:
+        raise TypeError(f"{op}: key_func must return an integer, got {key!r}")
+    if int(key) > _LARGEST:
+        raise InvalidArgumentError(f"{op}: a key must fit into int64, got {int(key)}")
+    return int(key)
+
+
 def at_least(op: str, name: str, value: Any, least: int) -> int:
     """`value` as an int of at least `least`.
 

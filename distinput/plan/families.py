@@ -24,7 +24,7 @@ from distinput.columns.state import Digest, State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.check import integer, normalized
-from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, describe, record_in_words, walk
+from distinput.plan.node import UNKNOWN, Needs, Node, Provenance, above, describe, record_in_words, walk
 from distinput.run.run import Run
 from distinput.run.threads import loader_worker
 from distinput.values.leaves import TensorShape, dtype_name, shape_of
@@ -140,9 +140,10 @@ class OneForOne(Node):
     """A step whose element i depends on element i of the input alone.
 
     State: the position of the next element in the input; a step that has the states of its input says so with
-    `passes_states`. A step that cannot fetch single elements overrides `random_access`.
+    `passes_states`. A step that cannot fetch single elements is without `same_access`.
     """
 
+    same_count = same_access = True
     needs: ClassVar[Needs] = Needs.ONE
     input: Node
 
@@ -150,23 +151,14 @@ class OneForOne(Node):
     def in_record_order(self) -> bool:
         return self.input.in_record_order
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0}
 
     def start_at(self, row: int, epoch: int) -> State | None:
-        at = self.input.start_at(row, epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return above(self.input.start_at(row, epoch), skip=0)
 
     def source_of(self, state: State, ahead: int) -> tuple[State, int] | None:
         return (state, ahead) if self.passes_states else (state["input"], ahead + state["skip"])
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
 
 class Signed(OneForOne):
@@ -245,10 +237,7 @@ class Transparent(SameElements):
     transparent: ClassVar[bool] = True
     needs: ClassVar[Needs] = Needs.ONE
     by_position: ClassVar[bool] = True
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    same_count = same_access = True
 
     @property
     def fails_in_place(self) -> bool:
@@ -262,10 +251,6 @@ class Transparent(SameElements):
 
     def stream(self, state: State, run: Run) -> Stream:
         return self.input.open(state, run)
-
-    @property
-    def random_access(self) -> bool:
-        return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self.input.fetch(rows, epoch)
@@ -392,8 +377,7 @@ class Grouped(Node):
     def start_at(self, row: int, epoch: int) -> State | None:
         n = self.input.cardinality
         first = row * self.step
-        at = self.input.start_at(first if n < 0 else min(n, first), epoch)
-        return None if at is None else {"input": at, "skip": 0}
+        return above(self.input.start_at(first if n < 0 else min(n, first), epoch), skip=0)
 
 
 class Batching(Grouped):

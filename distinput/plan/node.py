@@ -157,7 +157,9 @@ class Node(ABC):
     @property
     def cardinality(self) -> int:
         """How many elements: a number, `INFINITE` or `UNKNOWN`."""
-        return UNKNOWN
+        if self.same_count:
+            return self.inputs[0].cardinality
+        return INFINITE if self.same_end and self.inputs[0].cardinality == INFINITE else UNKNOWN
 
     def start_at(self, row: int, epoch: int) -> State | None:
         """The state before element `row`, which must not be past the end; None if it cannot be computed."""
@@ -301,6 +303,12 @@ class Node(ABC):
     """How much of its input it needs to see; this decides what may be sharded below it, and moved across it."""
     thins: ClassVar[bool] = False
     """True: it gives at most as many elements as its first input, and perhaps none."""
+    same_count: ClassVar[bool] = False
+    """True: it has as many elements as its first input."""
+    same_end: ClassVar[bool] = False
+    """True: it is without end where its first input is, and else nobody knows how many elements it has."""
+    same_access: ClassVar[bool] = False
+    """True: it has random access where its first input has."""
     by_position: ClassVar[bool] = False
     """True: it gives elements of its input unchanged, and their positions alone decide which ones, and in which order."""
     shuffles: ClassVar[bool] = False
@@ -330,7 +338,7 @@ class Node(ABC):
     @property
     def random_access(self) -> bool:
         """True when `fetch` works, and costs as much for each element wherever it is and however few are fetched."""
-        return False
+        return self.same_access and self.inputs[0].random_access
 
     @property
     def own_options(self) -> Any:
@@ -876,6 +884,26 @@ class Latest(Generic[_Key, _Value]):
 # ----------------------------------------------------------------------------
 # Arguments as text.
 # ----------------------------------------------------------------------------
+
+
+def above(at: State | None, **held: Any) -> State | None:
+    """The state of a step whose input is at a state, with what else the step holds; None where it is not known."""
+    return None if at is None else {"input": at, **held}
+
+
+def once(make: Callable[[], _Value]) -> cached_property[_Value]:
+    """What a node keeps beside its fields, such as what passes have found out: made when it is first needed.
+
+    A node that is made of another one with other fields makes its own.
+
+    >>> class Counts:
+    ...     kept = once(list)
+    >>> counts = Counts()
+    >>> counts.kept.append(1)
+    >>> counts.kept, Counts().kept
+    ([1], [])
+    """
+    return cached_property(lambda _: make())
 
 
 def describe(value: Any, most: int | None = 60) -> str:

@@ -20,9 +20,10 @@ from weakref import finalize
 import numpy as np
 
 from distinput.run.segments import aligned, dumps_with_buffers, memory_file
+from distinput.values.buffers import Bytes, alone, counts_are_exact
 
-_ROOM, _MOST_KEPT = 4 << 20, 64 << 20
-"""Bytes of a room unless an array needs more, and of those that are kept to be written again."""
+_ROOM, _MOST_KEPT = 4 << 20, 128 << 20
+"""Bytes of a room unless an array needs more, and of those that are kept to be written again: what a worker has under way."""
 
 _HEADER = 64
 """Bytes: whether somebody reads the room, and how many messages have ended, each a number of eight."""
@@ -80,6 +81,8 @@ class _Room:
         self._mapped = mmap.mmap(self._descriptor, size)
         self.memory = memoryview(self._mapped)
         self.header = np.frombuffer(self._mapped, np.int64, 2)
+        # Memory of arrays that were made here, each in a list, so that `alone` can tell.
+        self.slots: list[list[Bytes]] = []
         self.retired = 0.0
 
     def retire(self) -> None:
@@ -95,6 +98,11 @@ class _Room:
         delay what they write. That is over long before the time that is waited for.
         """
         return not self.header[0] and monotonic() > self.retired + _SETTLED
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process itself has an array that was made here."""
+        return not all(map(alone, self.slots))
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
@@ -122,27 +130,60 @@ class Lent:
     def __init__(self) -> None:
         self._rooms: list[_Room] = []
         self._end = 0
+        # Those not put yet by their address, each with its room and offset.
+        self._slots: dict[int, tuple[list[Bytes], int, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._rooms)
 
     def put(self, value: Any) -> Stored:
-        """Write the arrays of a value.
+        """Write the arrays of a value, but for those that lie in memory from `empty`.
 
         Raises:
           Exception: whatever pickling raises.
         """
         data, buffers = dumps_with_buffers(value)
-        parts = []
-        for buffer in buffers:
-            part = buffer.raw()
-            if not self._rooms or self._end + part.nbytes > self._rooms[-1].place.size:
-                self._rooms.append(_room_for(_HEADER + part.nbytes))
-                self._end = _HEADER
-            self._rooms[-1].memory[self._end : self._end + part.nbytes] = part
-            parts.append((len(self._rooms) - 1, self._end, part.nbytes))
-            self._end += aligned(part.nbytes)
-        return Stored(data, parts)
+        return Stored(data, [self._placed(buffer.raw()) for buffer in buffers])
+
+    def _placed(self, part: memoryview) -> tuple[int, int, int]:
+        # A slot is given once: of two arrays over the same memory, the reader may change one.
+        slot = self._slots.pop(_address(part), None) if self._slots and part.nbytes else None
+        if slot is not None and part.nbytes <= slot[0][0].nbytes:
+            return *slot[1:], part.nbytes
+        number, begin = self._room_of(part.nbytes)
+        self._rooms[number].memory[begin : begin + part.nbytes] = part
+        return number, begin, part.nbytes
+
+    def _room_of(self, nbytes: int) -> tuple[int, int]:
+        if not self._rooms or self._end + nbytes > self._rooms[-1].place.size:
+            self._rooms.append(_room_for(_HEADER + nbytes))
+            self._end = _HEADER
+        begin = self._end
+        self._end += aligned(nbytes)
+        return len(self._rooms) - 1, begin
+
+    def empty(self, nbytes: int) -> Bytes | None:
+        """Memory for an array that is put later or dropped; None: those that are not put have as much as they may."""
+        left = _ROOM
+        for held, _, _ in self._slots.values():
+            left -= held[0].nbytes
+            if nbytes <= held[0].nbytes <= 2 * nbytes and alone(held):
+                return held[0]
+        if nbytes > left or not counts_are_exact():
+            return None
+        try:
+            number, begin = self._room_of(nbytes)
+        except OSError:  # by a limit of files' sizes
+            return None
+        # Through a memoryview: the base of a view of a view is the array that owns the memory.
+        made = [np.frombuffer(self._rooms[number].memory[begin : begin + nbytes], np.uint8)]
+        self._slots[_address(made[0])] = made, number, begin
+        self._rooms[number].slots.append(made)
+        return made[0]
+
+    def remembers(self, buffer: Any) -> bool:
+        """Whether this is memory from `empty` that was not put yet."""
+        return any(held[0] is buffer for held, _, _ in self._slots.values())
 
     @property
     def places(self) -> list[tuple[RoomPlace, int]]:
@@ -156,12 +197,18 @@ class Lent:
         own = [room for room in self._rooms if room.place.process == os.getpid()]
         for room in own:
             room.retire()
-        _KEPT.extend(own)
+            if not room.is_held:
+                room.slots.clear()
+                _KEPT.append(room)
         while sum([room.place.size for room in list(_KEPT)]) > _MOST_KEPT:
             try:
                 _KEPT.popleft()
             except IndexError:
                 break
+
+
+def _address(part: Any) -> int:
+    return int(np.frombuffer(part, np.uint8).__array_interface__["data"][0])
 
 
 class _Borrowed:

@@ -700,6 +700,7 @@ class Run(Closing):
                     trouble = trouble_of(item[0].error)
                     trouble.step = trouble.step or step
                 yield item
+                del item  # its memory is not held while the next one is made
         except Exception as error:
             self.annotate(error, step.where)
             self.note_record(error, step, state, 0)

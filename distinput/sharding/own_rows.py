@@ -304,11 +304,7 @@ def _as_it_is(node: Node) -> Node:
 
 def _pays(base: Node, pieces: RowRanges) -> bool:
     """False if fetching single rows reads so much around them that reading everything once costs less."""
-    readers = [
-        step
-        for step in walk(base)
-        if isinstance(step, shard_batches.RowReader) and step.format.lists_fragments and not step.gathers
-    ]
+    readers = [step for step in walk(base) if isinstance(step, shard_batches.RowReader) and step.reads_fragments]
     if not readers:
         return True
     reader = readers[0]

@@ -110,7 +110,7 @@ def _own_in_words(tree: Node) -> str:
     """What workers read that read their own rows, judging by the first one."""
     readers = [step for step in walk(tree) if isinstance(step, RowReader)]
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
-    if len(readers) == 1 and readers[0].counts and _reads_fragments(readers[0]) and own[0].input is readers[0]:
+    if len(readers) == 1 and readers[0].counts and readers[0].reads_fragments and own[0].input is readers[0]:
         names, ends = readers[0].counts
         mine = (
             sum(readers[0].format.bytes_read(name, readers[0].format.size(name)) for name in names)
@@ -252,14 +252,9 @@ def _of_rows(reader: RowReader, own: OwnRows) -> list[FileRange]:
     nbytes: list[int | None] = [None] * len(names)
     if record := _record_bytes(reader):
         nbytes = [int(n) * record for n in rows]
-    elif _reads_fragments(reader):
+    elif reader.reads_fragments:
         nbytes = [int(n) for n in _whole_fragments(reader, own)]
     return [FileRange(name, rows=int(n), nbytes=size) for name, n, size in zip(names, rows, nbytes, strict=True) if n]
-
-
-def _reads_fragments(reader: RowReader) -> bool:
-    """True if a row costs the whole fragment that it is in."""
-    return reader.format.lists_fragments and not reader.gathers
 
 
 def _whole_fragments(reader: RowReader, own: OwnRows) -> Ints:

@@ -14,11 +14,12 @@ Where reference counts are not exact (free-threaded builds; see `references`) no
 """
 
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -207,7 +208,48 @@ def _fresh(size: int) -> Bytes:
 _LARGE = Buffers(LARGE_MOST_BYTES)
 _BUFFERS = Buffers(larger=_LARGE)
 
-empty, is_pooled = _BUFFERS.empty, _BUFFERS.remembers
+
+class Elsewhere(Protocol):
+    """Memory for arrays that is not of a pool."""
+
+    def empty(self, nbytes: int) -> Bytes | None:
+        """So many bytes, which nobody has; None: they come from the pool."""
+
+    def remembers(self, buffer: Any) -> bool:
+        """Whether it has given these."""
+
+
+class _Place(threading.local):
+    elsewhere: Elsewhere | None = None
+
+
+_PLACE = _Place()
+
+
+@contextmanager
+def made_in(elsewhere: Elsewhere) -> Iterator[None]:
+    """Have the arrays that this thread makes inside lie there, of which the pool would remember the memory."""
+    before, _PLACE.elsewhere = _PLACE.elsewhere, elsewhere
+    try:
+        yield
+    finally:
+        _PLACE.elsewhere = before
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array as `Buffers.empty` gives it, in the memory that `made_in` names."""
+    elsewhere = _PLACE.elsewhere
+    if elsewhere is not None and not dtype.hasobject and (size := prod(shape) * dtype.itemsize) >= FEWEST_BYTES:
+        buffer = elsewhere.empty(size)
+        if buffer is not None:
+            return np.ndarray(shape, dtype, buffer)
+    return _BUFFERS.empty(shape, dtype)
+
+
+def is_pooled(buffer: Any) -> bool:
+    """Whether this is memory that `empty` has given out, and gives out again."""
+    elsewhere = _PLACE.elsewhere
+    return _BUFFERS.remembers(buffer) or (elsewhere is not None and elsewhere.remembers(buffer))
 
 
 def end_iteration() -> None:

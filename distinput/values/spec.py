@@ -11,11 +11,11 @@ import numpy as np
 
 from distinput.names.lazy import dataclass, later
 from distinput.values.leaves import (
-    STRING,
     TensorShape,
     as_dtype,
     as_leaf,
     as_leaves,
+    dtype_name,
     dtype_of,
     is_ragged,
     shape_of,
@@ -169,8 +169,7 @@ class TensorSpec(TypeSpec):
         return hash((self.shape, self.dtype))
 
     def __repr__(self) -> str:
-        dtype = "string" if self.dtype == STRING else str(self.dtype)
-        return f"TensorSpec(shape={self.shape}, dtype={dtype})"
+        return f"TensorSpec(shape={self.shape}, dtype={dtype_name(self.dtype)})"
 
     def with_shape(self, shape: Shape) -> "TensorSpec":
         """The same dtype with another shape."""
@@ -321,8 +320,7 @@ class RaggedTensorSpec(TensorSpec):
         return RaggedTensorSpec(value.shape, value.dtype, value.ragged_rank)
 
     def __repr__(self) -> str:
-        dtype = "string" if self.dtype == STRING else str(self.dtype)
-        return f"RaggedTensorSpec(shape={self.shape}, dtype={dtype}, ragged_rank={self.ragged_rank})"
+        return f"RaggedTensorSpec(shape={self.shape}, dtype={dtype_name(self.dtype)}, ragged_rank={self.ragged_rank})"
 
     def with_shape(self, shape: Shape) -> TensorSpec:
         """The spec of the same rows in another shape: batched with one more dimension in front, unbatched with one less.
@@ -452,8 +450,7 @@ class SparseTensorSpec(TensorSpec):
         return getattr(value, "is_sparse", False) and self.accepts(self.from_value(value))
 
     def __repr__(self) -> str:
-        dtype = "string" if self.dtype == STRING else str(self.dtype)
-        return f"SparseTensorSpec(shape={self.shape}, dtype={dtype})"
+        return f"SparseTensorSpec(shape={self.shape}, dtype={dtype_name(self.dtype)})"
 
     def with_shape(self, shape: Shape) -> "SparseTensorSpec":
         """The spec of the same values in another shape."""

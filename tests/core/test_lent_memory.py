@@ -11,6 +11,7 @@ import pytest
 
 from distinput.run import lent_memory
 from distinput.run.lent_memory import Borrower, Lent, Stored, UnseenError, value_of
+from distinput.values.buffers import FEWEST_BYTES, empty, is_pooled, made_in
 
 pytestmark = pytest.mark.skipif(
     not lent_memory.machine(), reason="memory is lent where there are memory files and /proc"
@@ -69,6 +70,67 @@ def test_a_room_rests_before_it_is_written_again(clock: list[float]) -> None:
     clock[0] += 1
     late, _ = written(np.arange(10))
     assert room_of(soon) != room == room_of(late)
+
+
+def test_an_array_that_is_made_in_a_room_is_not_copied() -> None:
+    lent = Lent()
+    with made_in(lent):
+        made = empty((3, FEWEST_BYTES), np.dtype(np.uint8))
+    made[:] = 7
+    stored = lent.put([made])
+    made[:] = 9
+    (there,) = value_of(stored, Borrower(4).taken(sent(lent)))
+    assert there.shape == made.shape
+    assert set(there.ravel().tolist()) == {9}, "a copy has 7"
+
+
+def test_arrays_over_the_same_memory_are_handed_over_apart() -> None:
+    lent = Lent()
+    with made_in(lent):
+        made = empty((2, FEWEST_BYTES), np.dtype(np.uint8))
+    made[:] = 7
+    one, other, row = value_of(lent.put([made, made[:], made[1]]), Borrower(4).taken(sent(lent)))
+    one[:] = 8
+    assert set(other.ravel().tolist()) == set(row.tolist()) == {7}
+
+
+def test_memory_of_arrays_that_were_dropped_or_put_is_as_in_a_pool() -> None:
+    lent = Lent()
+    with made_in(lent):
+        places = []
+        for _ in range(5):
+            array = empty((FEWEST_BYTES,), np.dtype(np.uint8))
+            assert is_pooled(array.base)
+            places.append(array.ctypes.data)
+            del array
+        assert len(set(places)) == 1
+        array = empty((FEWEST_BYTES,), np.dtype(np.uint8))
+        lent.put(array)
+        del array
+        assert empty((FEWEST_BYTES,), np.dtype(np.uint8)).ctypes.data not in places, "what was put stays"
+
+
+def test_rooms_hold_few_arrays_that_nobody_puts() -> None:
+    lent = Lent()
+    with made_in(lent):
+        held = [empty((FEWEST_BYTES,), np.dtype(np.uint8)) for _ in range(4 * lent_memory._ROOM // FEWEST_BYTES)]
+    assert sum(place.size for place, _ in lent.places) <= 2 * lent_memory._ROOM
+    assert len({array.ctypes.data for array in held}) == len(held)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_room_in_which_this_process_has_an_array_is_not_written_again(keeps: bool, clock: list[float]) -> None:
+    lent = Lent()
+    with made_in(lent):
+        array = empty((FEWEST_BYTES,), np.dtype(np.uint8))
+    array[:] = 5
+    lent.put(array)
+    kept, room = array[3:] if keeps else None, room_of(lent)
+    del array, lent
+    clock[0] += 1
+    other, _ = written(np.zeros(FEWEST_BYTES, np.uint8))
+    assert (room_of(other) == room) is not keeps
+    assert kept is None or set(kept.tolist()) == {5}
 
 
 def test_who_comes_too_late_is_told_so(clock: list[float]) -> None:

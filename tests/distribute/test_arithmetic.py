@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.distribute.core.array_arithmetic import ReduceOp
-from distinput.distribute.core.replica_reducer import LocalReducer
+from distinput.distribute.core.replica_reducer import LocalReducer, ReplicaCall
 from distinput.errors import InvalidArgumentError
 
 PARTS = st.lists(st.lists(st.integers(-9, 9), min_size=1, max_size=4), min_size=1, max_size=4)
@@ -30,9 +30,12 @@ def test_placeholders_are_left_out(parts: list[list[int]], data: st.DataObject) 
     present = data.draw(st.lists(st.booleans(), min_size=len(parts), max_size=len(parts)).filter(any))
     arrays = [np.array(part, np.float64) for part in parts]
     there = [array for array, each in zip(arrays, present, strict=True) if each]
-    found = LocalReducer().reduce(ReduceOp.SUM, arrays, 0, present=present)
+    found = LocalReducer().reduce(ReduceOp.SUM, arrays, 0, ReplicaCall("reduce", present=present))
     assert found == np.concatenate(there).sum()
-    assert LocalReducer().gather(arrays, 0, present=present).tolist() == np.concatenate(there).tolist()
+    assert (
+        LocalReducer().gather(arrays, 0, ReplicaCall("gather", present=present)).tolist()
+        == np.concatenate(there).tolist()
+    )
 
 
 def test_without_an_axis_values_are_added_one_to_one() -> None:
@@ -67,7 +70,7 @@ def test_an_exact_sum_of_what_is_neither_float_nor_integer_is_refused() -> None:
 
 
 def test_the_first_value_is_that_of_replica_0() -> None:
-    assert LocalReducer().first([np.ones(2), np.zeros(2)], call="write").tolist() == [1.0, 1.0]
+    assert LocalReducer().first([np.ones(2), np.zeros(2)], ReplicaCall("write")).tolist() == [1.0, 1.0]
 
 
 def test_a_mean_of_small_floats_counts_beyond_what_they_hold() -> None:

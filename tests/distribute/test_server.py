@@ -9,7 +9,7 @@ import distinput as di
 from distinput.distribute.cluster_resolver import ClusterSpec, SimpleClusterResolver
 from distinput.distribute.seats.local_cluster import ServerDef
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
-from tests.ports import free_ports
+from distinput.testing.ports import free_ports
 
 CLUSTER = {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["p:1"]}
 

@@ -25,8 +25,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.nursery import FORKED
+
 __all__ = ["Snippet", "left_out", "run_page", "snippets"]
 
+_TORCHRUN = """torchrun() { python -c "
+import subprocess, sys
+from tests.nursery import FORKED
+FORKED.on, FORKED.loads = True, 'torch'
+sys.exit(subprocess.call([sys.executable, '-m', 'torch.distributed.run', *sys.argv[1:]]))" "$@"; }
+"""
+"""What a shell runs in place of torchrun: a fork of a process that has loaded PyTorch."""
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _COMMENT = r"<!-- (?:not run: *(?P<reason>.*?)|needs: *(?P<needs>[\w, ]+?)|file: *(?P<file>\S+)|(?P<run>run)) *-->\n"
 _FENCE = re.compile(rf"^(?:{_COMMENT})?```(?P<language>[\w-]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -117,7 +126,11 @@ def _shell(snippet: Snippet, path: Path) -> list[str]:
     search = {"PATH": [str(Path(sys.executable).parent)], "PYTHONPATH": [str(Path(__file__).parents[2])]}
     paths = {name: os.pathsep.join([*first, os.environ.get(name, "")]) for name, first in search.items()}
     done = subprocess.run(
-        ["bash", "-e", "-c", snippet.code], check=False, capture_output=True, text=True, env={**os.environ, **paths}
+        ["bash", "-e", "-c", (_TORCHRUN if FORKED.on else "") + snippet.code],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **paths},
     )
     if done.returncode:
         return [f"{path.name}:{snippet.line}: ends with {done.returncode} and says\n{done.stdout}{done.stderr}"]

@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.nursery import FORKED, ROOT
 from tests.patience import PATIENCE
-from tests.ports import free_ports
 
 __all__ = [
     "ENGINES",

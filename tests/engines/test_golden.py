@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.engines.processes import environments, mpiexec, start, wait_for
 from tests.golden import workers
 from tests.golden.families import Case, group, load
-from tests.ports import free_ports
 
 FOLDER = Path(__file__).parents[1] / "golden"
 CASES = [case for case in load(FOLDER / "public.jsonl") if group(case) == "mw"]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.testing.ports import free_ports
 from tests.depth import sampled
 from tests.engines.processes import ENGINES, missing
-from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "strategies"

@@ -67,7 +67,7 @@ def dask(workers: int = 2) -> Iterator[Any]:
 
     with (
         LocalCluster(
-            workers, threads_per_worker=2 // workers, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
+            n_workers=workers, threads_per_worker=2 // workers, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
         ) as cluster,
         Client(cluster) as client,
         client.get_executor() as executor,

@@ -215,8 +215,18 @@ def test_a_further_pass_begins_with_larger_pieces(monkeypatch: pytest.MonkeyPatc
 def test_pieces_become_smaller_towards_the_end() -> None:
     with ThreadPoolExecutor(2) as pool:
         lanes = piece_lanes.ServiceLanes(opened(pool), b"", cast("Any", None), "")
-        assert [lanes.piece_seconds(left) for left in (80.0, 0.8, 0.4, 0.0)] == [0.2, 0.1, 0.05, 0.05]
+        assert [lanes.piece_seconds(left) for left in (80.0, 0.4, 0.2, 0.0)] == [0.2, 0.1, 0.05, 0.05]
         assert lanes.piece_seconds(None) == 0.05, "an eighth of what was done"
+
+
+def test_pieces_for_workers_that_are_lent_memory_are_larger_and_fewer_wait() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        lanes = piece_lanes.ServiceLanes(opened(pool), b"", cast("Any", None), "")
+        far = lanes.most_bytes
+        lanes._near = True
+        assert (far, lanes.most_bytes) == (32 << 20, 64 << 20)
+        lanes._count = 64
+        assert lanes.most_bytes == 4 << 20
 
 
 @pytest.mark.parametrize("where", ["here", "there"])
@@ -378,7 +388,7 @@ import sys
 from distributed import LocalCluster
 if __name__ == "__main__":
     own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
-    with LocalCluster(1, threads_per_worker=1, **own) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, **own) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """

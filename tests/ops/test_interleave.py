@@ -416,6 +416,20 @@ def test_files_of_any_length_are_read_together(tmp_path: Path, cycle: int, block
         assert len(list(blocks)) < 30 + 10 * cycle
 
 
+def test_a_damaged_record_of_files_read_together_is_an_error(tmp_path: Path) -> None:
+    names = [f"{tmp_path}/{file}" for file in range(12)]
+    for file, name in enumerate(names):
+        with di.io.TFRecordWriter(name) as writer:
+            for record in range(5):
+                writer.write(b"%d %d" % (file, record))
+    data = bytearray(Path(names[6]).read_bytes())
+    data[-5] ^= 1
+    Path(names[6]).write_bytes(data)
+    found, error = until_error(di.data.TFRecordDataset(names, num_parallel_reads=2))
+    assert len(found) == 38
+    assert f"{names[6]}: corrupted record" in str(error)
+
+
 def test_small_files_may_have_names_that_are_not_utf8(tmp_path: Path) -> None:
     names = [os.fsencode(tmp_path) + name for name in (b"/a.txt", b"/b\xff.txt", b"/c.txt")]
     for place, name in enumerate(names):

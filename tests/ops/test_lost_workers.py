@@ -26,10 +26,10 @@ import distinput as di
 from distinput.cluster import input_service
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
+from distinput.testing.ports import free_ports
 from tests.depth import cases
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE
-from tests.ports import free_ports
 
 pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
 pytestmark = [pytest.mark.timeout(cases(600, 1800)), pytest.mark.needs_engine("dask")]

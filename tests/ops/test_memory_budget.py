@@ -179,7 +179,7 @@ def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path, m
     threads, before, most = threading.active_count(), pa.total_allocated_bytes(), 0
     for batch in Dataset.sample_from_datasets(sources, seed=1).batch(256).take(600):
         assert len(batch["s"]) == 256
-        assert pa.total_allocated_bytes() == before
+        assert pa.total_allocated_bytes() <= before  # what other tests left may be freed meanwhile
         most = max(most, sum(data.nbytes for part in held if (data := part()) is not None))
         assert threading.active_count() <= threads + 1  # one compiles kernels
     assert files * 100_000 < most < files * 350_000  # where slices end follows from the paths

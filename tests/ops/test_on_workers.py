@@ -2,6 +2,7 @@
 import json
 import operator
 import os
+import random
 import signal
 import threading
 import time
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from hypothesis.strategies import sampled_from
+from hypothesis.strategies import integers, sampled_from
 
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnavailableError
@@ -125,6 +126,21 @@ def test_random_pipelines_are_the_same_where_results_are_shared_or_made_here(
 ) -> None:
     with ThreadPoolExecutor(2) as executor:
         check_states(replace(pipeline).build(), pipeline.build().on_workers(executor, **more))
+
+
+@settings(max_examples=cases(8, 300), deadline=None)
+@given(pipelines(most_ops=4), integers(0, 1 << 32))
+def test_random_pipelines_are_the_same_wherever_pieces_are_cut(pipeline: Pipeline, seed: int) -> None:
+    drawn, took = random.Random(seed), on_workers._Source.took
+
+    def drawing(source: Any, *given: Any) -> None:
+        took(source, *given)
+        source.size = drawn.choice([1, 2, 3, 5, 8, 60])
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as executor:
+        patch.setattr(on_workers._Source, "took", drawing)
+        patch.setattr(on_workers._LearnedSize, "first_rows", property(lambda _: drawn.choice([1, 4, 60])))
+        check_states(replace(pipeline).build(), pipeline.build().on_workers(executor))
 
 
 FILES: dict[str, Any] = {

@@ -18,6 +18,9 @@ def test_a_step_that_says_nothing_is_cautious() -> None:
     silent = Sums(RANGE(4).node)
     assert silent.needs == Needs.ALL
     facts = (
+        "same_count",
+        "same_end",
+        "same_access",
         "by_position",
         "shuffles",
         "keeps_batches",
@@ -52,3 +55,7 @@ def test_facts_do_not_contradict_one_another() -> None:
             f"{kind}: states of the input are places of one for one"
         )
         assert not (kind.by_position and not kind.keeps_batches), f"{kind}: elements as they are keep their rows"
+        counts = kind.cardinality is not Node.cardinality
+        assert kind.same_count + kind.same_end + counts <= 1, f"{kind}: its elements are counted in one way"
+        reaches = kind.random_access is not Node.random_access
+        assert not (kind.same_access and reaches), f"{kind}: a fact, and an answer of its own"

@@ -3,9 +3,10 @@
 
 import ast
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,7 @@ class Code:
             source = source.replace(old, new)
         module = ModuleType(name)
         module.__file__ = found.origin
-        tree = ast.parse(source)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                node.decorator_list = [each for each in node.decorator_list if _name(each) not in _AS_IT_IS]
-        exec(compile(tree, found.origin, "exec"), module.__dict__)
+        exec(_compiled(source, found.origin), module.__dict__)
         for key, value in list(vars(module).items()):
             home = getattr(value, "__module__", None)
             if isinstance(value, FunctionType | type) and home in MODULES and home != name:
@@ -79,6 +76,16 @@ class Code:
         if self._symbolic:
             vars(module).update(_SYMBOLIC)
         return module
+
+
+@cache
+def _compiled(source: str, file: str) -> CodeType:
+    """The code of a module, its functions without the decorators that change no answer; every proof executes it anew."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [each for each in node.decorator_list if _name(each) not in _AS_IT_IS]
+    return compile(tree, file, "exec")
 
 
 def _name(decorator: ast.expr) -> str:

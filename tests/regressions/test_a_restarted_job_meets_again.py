@@ -16,9 +16,9 @@ import pytest
 
 from distinput.distribute.collectives.channel import ChannelLost
 from distinput.distribute.engines.background import attempt_name
+from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.engines.installed import need
-from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from distinput.testing.ports import free_ports
 from tests.engines.installed import need
-from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 

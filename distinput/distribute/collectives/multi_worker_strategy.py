@@ -32,7 +32,7 @@ from distinput.distribute.core.array_arithmetic import (
     total_of_rows,
 )
 from distinput.distribute.core.options import CommunicationImplementation, CommunicationOptions
-from distinput.distribute.core.replica_reducer import LocalReducer
+from distinput.distribute.core.replica_reducer import GATHER, REDUCE, LocalReducer, ReplicaCall
 from distinput.distribute.core.replicas import CallDescription, Replicas
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.devices import chosen_devices
@@ -251,7 +251,7 @@ class WorkersReducer(LocalReducer):
         calls = peers.group.on_devices(ops, device)
         return None if calls is None else DeviceExchange(peers, calls, ops, device, _LARGE)
 
-    def _described(self, text: str, name: str, parts: Sequence[Any], where: str = "") -> CallDescription:
+    def _described(self, text: str, call: ReplicaCall, parts: Sequence[Any], where: str = "") -> CallDescription:
         """A call as the workers compare it, with the dtypes and shapes of the replicas' values for messages."""
         ops = self._library(parts) or NUMPY
 
@@ -259,56 +259,36 @@ class WorkersReducer(LocalReducer):
             arrays = [ops.array(part) for part in parts]
             return ", ".join(dict.fromkeys(f"{ops.name(array.dtype)}{list(array.shape)}" for array in arrays))
 
-        return CallDescription(f"{text}, on {where}" if where else text, name, given)
+        return CallDescription(f"{text}, on {where}" if where else text, call.name, given)
 
     def reduce(
-        self,
-        op: ReduceOp,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        deterministic: bool = False,
-        present: Sequence[bool] | None = None,
-        call: str = "reduce",
-        name: str = "",
+        self, op: ReduceOp, parts: Sequence[Any], axis: Any, call: ReplicaCall = REDUCE, *, deterministic: bool = False
     ) -> Any:
         """The sum or mean over all replicas; see `LocalReducer.reduce`."""
-        there = tuple([True] * len(parts) if present is None else present)
-        how = ", deterministic" if deterministic else ""
-        text = f"{call} {op.name}, axis={axis}{how}"
+        there = tuple([True] * len(parts) if call.present is None else call.present)
+        text = f"{call.text} {op.name}, axis={axis}{', deterministic' * deterministic}"
         if self.arrays is not None and self._library(parts) is not None:
             if not deterministic and (exchange := self._exchange) is not None:
-                return exchange.reduce(self._described(text, name, parts, exchange.kind), op, parts, axis, there)
-            given = self.on_host(parts)
-            made = self.reduce(op, given, axis, deterministic=deterministic, present=present, call=call, name=name)
+                return exchange.reduce(self._described(text, call, parts, exchange.kind), op, parts, axis, there)
+            made = self.reduce(op, self.on_host(parts), axis, call, deterministic=deterministic)
             return self._devices.put(made, 0, owned=True)
-        description = self._described(text, name, parts)
+        description = self._described(text, call, parts)
         if deterministic:
             return self._exact(description, op, parts, axis, there)
         if axis is None:
             return self._whole(description, op, list(compress(parts, there)))
         return self._rows(description, op, parts, axis, there)
 
-    def gather(
-        self,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        present: Sequence[bool] | None = None,
-        call: str = "gather",
-        name: str = "",
-    ) -> Any:
+    def gather(self, parts: Sequence[Any], axis: Any, call: ReplicaCall = GATHER) -> Any:
         """The values of all replicas, one after the other; see `LocalReducer.gather`."""
-        there = parts if present is None else tuple(compress(parts, present))
+        there, text = call.kept(parts), f"{call.text}, axis={axis}"
         if self.arrays is not None and self._library(parts) is not None:  # also where this worker has no data
             if (exchange := self._exchange) is not None:
-                return exchange.gather(self._described(f"{call}, axis={axis}", name, parts, exchange.kind), there, axis)
-            made = self.gather(self.on_host(parts), axis, present=present, call=call, name=name)
-            return self._devices.put(made, 0, owned=True)
-        description = self._described(f"{call}, axis={axis}", name, parts)
-        return gather_parts(self._peers.everywhere(description, there), axis)
+                return exchange.gather(self._described(text, call, parts, exchange.kind), there, axis)
+            return self._devices.put(self.gather(self.on_host(parts), axis, call), 0, owned=True)
+        return gather_parts(self._peers.everywhere(self._described(text, call, parts), there), axis)
 
-    def prepared(self, make: Callable[[], Any], *, call: str, name: str = "") -> Any:
+    def prepared(self, make: Callable[[], Any], call: ReplicaCall) -> Any:
         """What `make` makes here, unless it raises on some worker; see `LocalReducer.prepared`."""
         made: Any = None
 
@@ -317,18 +297,18 @@ class WorkersReducer(LocalReducer):
             made = make()
             return None, []
 
-        self._peers.exchange(CallDescription(call, name), tell)
+        self._peers.exchange(CallDescription(call.text, call.name), tell)
         return made
 
-    def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
+    def first(self, parts: Sequence[Any], call: ReplicaCall) -> Any:
         """The value of replica 0 of worker 0; see `LocalReducer.first`."""
         peers = self._peers
-        text = f"{call} of replica 0"
+        text = f"{call.text} of replica 0"
         if self._library(parts[:1]) is not None:
             if (exchange := self._exchange) is not None:
-                return exchange.first(self._described(text, name, parts[:1], exchange.kind), parts[0])
-            return self._devices.put(self.first(self.on_host(parts[:1]), call=call, name=name), 0, owned=True)
-        description = self._described(text, name, parts[:1])
+                return exchange.first(self._described(text, call, parts[:1], exchange.kind), parts[0])
+            return self._devices.put(self.first(self.on_host(parts[:1]), call), 0, owned=True)
+        description = self._described(text, call, parts[:1])
         found = peers.exchange(description, lambda: (None, [] if peers.rank else [np.asarray(parts[0])]))
         return found[0][1][0]
 

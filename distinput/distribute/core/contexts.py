@@ -15,7 +15,9 @@ from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.rendezvous import Arrival, Rendezvous
 from distinput.distribute.core.replica_reducer import (
     IndexedSlices,
-    gather_ragged,
+    Leaves,
+    ReplicaCall,
+    gather_values,
     has_slices,
     reduce_slices,
     refuse_gather,
@@ -338,11 +340,11 @@ class ReplicaContext:
             return value
         reducer = self._strategy._reducer
 
-        def combine(given: Sequence[tuple[Sequence[Any], str]]) -> list[Any]:
+        def combine(given: Leaves) -> list[Any]:
             arrays = [(parts, call) for parts, call in given if not has_slices(parts)]
-            made = iter(reducer.reduce_each(op, arrays, name=name, options=options) if arrays else ())
+            made = iter(reducer.reduce_each(op, arrays, options) if arrays else ())
             return [
-                reduce_slices(reducer, op, parts, None, call=call, name=name) if has_slices(parts) else next(made)
+                reduce_slices(reducer, op, parts, None, call) if has_slices(parts) else next(made)
                 for parts, call in given
             ]
 
@@ -371,13 +373,8 @@ class ReplicaContext:
             return value
         reducer = self._strategy._reducer
 
-        def combine(given: Sequence[tuple[Sequence[Any], str]]) -> list[Any]:
-            return [
-                gather_ragged(reducer, parts, axis, call=call, name=name)
-                if any(map(is_ragged, parts))
-                else reducer.gather(parts, axis, call=call, name=name)
-                for parts, call in given
-            ]
+        def combine(given: Leaves) -> list[Any]:
+            return [gather_values(reducer, parts, axis, call) for parts, call in given]
 
         return self._all(value, f"all_gather, axis={axis}", name, combine)
 
@@ -412,9 +409,7 @@ class ReplicaContext:
             return merge([mine])
         return self._meeting.meet(self._local, Arrival.here(what, name), mine, merge)
 
-    def _all(
-        self, value: Any, what: str, name: str, combine: Callable[[Sequence[tuple[Sequence[Any], str]]], list[Any]]
-    ) -> Any:
+    def _all(self, value: Any, what: str, name: str, combine: Callable[[Leaves], list[Any]]) -> Any:
         """Apply `combine` to the leaves of all replicas; the nest of results, copied for this replica."""
         self._require_current()
         structure, leaves = replica_leaves(value)
@@ -429,7 +424,7 @@ class ReplicaContext:
                         "all_reduce and all_gather: all replicas must give the same structure (len(v) == len(v0), the "
                         f"same keys), got {given[0][0]} on replica 0 and {other} on replica {i}"
                     )
-            calls = [f"{call} of {path}:" if path else call for path in structure.paths]
+            calls = [ReplicaCall(f"{call} of {path}:" if path else call, name) for path in structure.paths]
             return combine(list(zip(zip(*[parts for _, parts in given], strict=True), calls, strict=True)))
 
         made = self._meet(what, name, (structure, leaves), merge)

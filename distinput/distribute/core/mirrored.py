@@ -2,7 +2,7 @@
 """`MirroredStrategy`, and `CrossDeviceOps`, which add the values of its replicas in an order of their own."""
 
 from collections.abc import Callable, Sequence
-from itertools import compress, pairwise
+from itertools import pairwise
 from math import prod
 from typing import Any, ClassVar, TypeAlias
 
@@ -10,7 +10,14 @@ import numpy as np
 
 from distinput.distribute.core.array_arithmetic import NUMPY, ArrayOps, ReduceOp, check_numbers, mean_of_rows, row_sums
 from distinput.distribute.core.options import CommunicationOptions
-from distinput.distribute.core.replica_reducer import LocalReducer, has_slices, reduce_slices
+from distinput.distribute.core.replica_reducer import (
+    REDUCE,
+    Leaves,
+    LocalReducer,
+    ReplicaCall,
+    has_slices,
+    reduce_slices,
+)
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import DistributedValues, Mirrored, PerReplica
@@ -183,7 +190,7 @@ def mirrored_at(value: Any, destinations: Any) -> Mirrored:
 
 
 def _slices_at(op: ReduceOp, value: DistributedValues, destinations: Any) -> Mirrored:
-    return mirrored_at(reduce_slices(LocalReducer(), op, value.values, None, call="reduce"), destinations)
+    return mirrored_at(reduce_slices(LocalReducer(), op, value.values, None, REDUCE), destinations)
 
 
 def _copy(value: DistributedValues) -> Any:
@@ -458,19 +465,11 @@ class OrderedReducer(LocalReducer):
         self.ops = ops
 
     def reduce(
-        self,
-        op: ReduceOp,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        deterministic: bool = False,
-        present: Sequence[bool] | None = None,
-        call: str = "reduce",
-        name: str = "",
+        self, op: ReduceOp, parts: Sequence[Any], axis: Any, call: ReplicaCall = REDUCE, *, deterministic: bool = False
     ) -> Any:
         if deterministic:
-            return super().reduce(op, parts, axis, deterministic=True, present=present, call=call, name=name)
-        kept = parts if present is None else tuple(compress(parts, present))
+            return super().reduce(op, parts, axis, call, deterministic=True)
+        kept = call.kept(parts)
         ops = self._library(kept)
         if ops is None:
             return self._added(op, kept, axis, NUMPY)
@@ -483,14 +482,7 @@ class OrderedReducer(LocalReducer):
         total = self._reduced(ReduceOp.SUM, sums)
         return total if op is ReduceOp.SUM else mean_of_rows(total, sum(counts), dtype, ops)
 
-    def reduce_each(
-        self,
-        op: ReduceOp,
-        given: Sequence[tuple[Sequence[Any], str]],
-        *,
-        name: str = "",
-        options: CommunicationOptions | None = None,
-    ) -> list[Any]:
+    def reduce_each(self, op: ReduceOp, given: Leaves, options: CommunicationOptions | None = None) -> list[Any]:
         values = [self._value(parts) for parts, _ in given]
         return [_local(made) for made in self.ops.batch_reduce(op, [(value, value) for value in values], options)]
 

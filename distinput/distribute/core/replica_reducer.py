@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from distinput.distribute.core.options import CommunicationOptions
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import DistributedValues, present_in, refuse_sparse_values, replica_leaves
 from distinput.errors import InvalidArgumentError
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.values.leaves import is_ragged
 
 if TYPE_CHECKING:
@@ -42,6 +42,34 @@ else:
 # Values that are on devices stay there: the library of their arrays adds them, and the result is such an array on the
 # device of the first replica. Values on the host, such as text, stay on the host.
 # ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaCall:
+    """A call that all replicas make, and whose values in it are data.
+
+    Args:
+      text: the method that the user called, and for what part of a nest, as messages say it; compared between workers.
+      name: the name that the user gave to the call.
+      present: for each replica of this process, whether its value is data; None: all are. The others are left out.
+    """
+
+    text: str
+    name: str = ""
+    present: Sequence[bool] | None = None
+
+    def kept(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values that are data."""
+        return values if self.present is None else tuple(compress(values, self.present))
+
+    def part(self, more: str) -> "ReplicaCall":
+        """One of the calls that this one is made of; `more` stands behind its text."""
+        return ReplicaCall(self.text + more, self.name, self.present)
+
+
+REDUCE, GATHER = ReplicaCall("reduce"), ReplicaCall("gather")
+Leaves: TypeAlias = Sequence[tuple[Sequence[Any], ReplicaCall]]
+"""For each leaf of a nest, the values of the replicas of this process, and the call of which it is a part."""
 
 
 class LocalReducer:
@@ -84,15 +112,7 @@ class LocalReducer:
         return devices.put(np.array(value)[()], local, owned=True)
 
     def reduce(
-        self,
-        op: ReduceOp,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        deterministic: bool = False,
-        present: Sequence[bool] | None = None,
-        call: str = "reduce",
-        name: str = "",
+        self, op: ReduceOp, parts: Sequence[Any], axis: Any, call: ReplicaCall = REDUCE, *, deterministic: bool = False
     ) -> Any:
         """The sum or mean over all replicas; see `Strategy.reduce`.
 
@@ -100,56 +120,38 @@ class LocalReducer:
           op: SUM or MEAN.
           parts: the values of this process's replicas.
           axis: None, an int or a tuple of ints.
+          call: the call, and which of `parts` are data.
           deterministic: round exact sums once, so that the result does not depend on how the rows were divided.
-          present: which of `parts` are data, None for all of them; the others are left out.
-          call: the method that the user called; compared between workers.
-          name: the name that the user gave to the call.
         """
-        kept = parts if present is None else tuple(compress(parts, present))
+        kept = call.kept(parts)
         if self.arrays is not None and (ops := self._library(kept)) is not None:
             return self._on_devices(ops, op, kept, axis, deterministic)
         if deterministic and not all_integers(kept):  # sums of integers are exact in any order
             return exact_total(op, *exact_rows(op, kept, axis))
         return reduce_parts(op, kept) if axis is None else reduce_rows(op, kept, axis)
 
-    def reduce_each(
-        self,
-        op: ReduceOp,
-        given: Sequence[tuple[Sequence[Any], str]],
-        *,
-        name: str = "",
-        options: CommunicationOptions | None = None,
-    ) -> list[Any]:
-        """`reduce` with `axis=None` of several values, each with its `call`; see `ReplicaContext.all_reduce`."""
-        return [self.reduce(op, parts, None, call=call, name=name) for parts, call in given]
+    def reduce_each(self, op: ReduceOp, given: Leaves, options: CommunicationOptions | None = None) -> list[Any]:
+        """`reduce` with `axis=None` of several values; see `ReplicaContext.all_reduce`."""
+        return [self.reduce(op, parts, None, call) for parts, call in given]
 
-    def gather(
-        self,
-        parts: Sequence[Any],
-        axis: Any,
-        *,
-        present: Sequence[bool] | None = None,
-        call: str = "gather",
-        name: str = "",
-    ) -> Any:
+    def gather(self, parts: Sequence[Any], axis: Any, call: ReplicaCall = GATHER) -> Any:
         """The values of all replicas, one after the other along `axis`; see `Strategy.gather`."""
-        there = parts if present is None else tuple(compress(parts, present))
+        there = call.kept(parts)
         ops = None if self.arrays is None else self._library(there)
         if ops is None:
             return gather_parts(there, axis)
         return ops.move(gather_parts(there, axis, ops), self._devices.devices[0])
 
-    def prepared(self, make: Callable[[], Any], *, call: str, name: str = "") -> Any:
+    def prepared(self, make: Callable[[], Any], call: ReplicaCall) -> Any:
         """What `make` makes of this process's values; if it raises, it raises on all workers.
 
         Args:
           make: makes it without the other workers.
           call: as in `reduce`.
-          name: as in `reduce`.
         """
         return make()
 
-    def first(self, parts: Sequence[Any], *, call: str, name: str = "") -> Any:
+    def first(self, parts: Sequence[Any], call: ReplicaCall) -> Any:
         """The value of replica 0, of worker 0 if there are several, as an array."""
         return parts[0] if self._library(parts[:1]) is not None else np.asarray(parts[0])
 
@@ -239,16 +241,7 @@ def has_slices(parts: Sequence[Any]) -> bool:
     return any(isinstance(part, IndexedSlices) for part in parts)
 
 
-def reduce_slices(
-    reducer: LocalReducer,
-    op: ReduceOp,
-    parts: Sequence[Any],
-    axis: Any,
-    *,
-    present: Sequence[bool] | None = None,
-    call: str,
-    name: str = "",
-) -> Any:
+def reduce_slices(reducer: LocalReducer, op: ReduceOp, parts: Sequence[Any], axis: Any, call: ReplicaCall) -> Any:
     """The sum or mean over all replicas: rows and places of all of them, one after the other, in replica order.
 
     A place may occur several times; it means the sum of its rows. A mean divides the rows by the number of replicas. With
@@ -265,12 +258,11 @@ def reduce_slices(
         def dense() -> list[Any]:
             return [part.to_dense() if isinstance(part, IndexedSlices) else part for part in parts]
 
-        arrays = reducer.prepared(dense, call=f"{call} as arrays", name=name)
-        return reducer.reduce(op, arrays, axis, present=present, call=call, name=name)
-    reducer.prepared(lambda: _check_rows(parts, call), call=f"{call} as slices", name=name)
+        return reducer.reduce(op, reducer.prepared(dense, call.part(" as arrays")), axis, call)
+    reducer.prepared(lambda: _check_rows(parts, call.text), call.part(" as slices"))
 
     def joined(arrays: list[Any], what: str) -> Any:
-        return reducer.gather(arrays, 0, present=present, call=f"{call}, {what}", name=name)
+        return reducer.gather(arrays, 0, call.part(f", {what}"))
 
     rows = joined([part.values if np.ndim(part.values) else np.atleast_1d(part.values) for part in parts], "rows")
     indices = joined(
@@ -314,45 +306,33 @@ def refuse_gather(call: str) -> NoReturn:
 # ---- `reduce` and `gather` of ragged tensors: of their values and row lengths, which are arrays
 
 
-def gather_ragged(
-    reducer: LocalReducer,
-    parts: Sequence[Any],
-    axis: Any,
-    *,
-    present: Sequence[bool] | None = None,
-    call: str,
-    name: str,
-) -> "RaggedTensor":
-    """The rows of all replicas, one after the other.
+def gather_values(reducer: LocalReducer, parts: Sequence[Any], axis: Any, call: ReplicaCall) -> Any:
+    """The values of all replicas, arrays or ragged tensors, one after the other.
 
     Raises:
       InvalidArgumentError: another axis than 0; parts differ in dtype, in what is ragged, or in the shape of a value.
     """
+    if not any(map(is_ragged, parts)):
+        return reducer.gather(parts, axis, call)
 
     def checked() -> None:
-        first = _alike(parts, call)
+        first = _alike(parts, call.text)
         if not isinstance(axis, int | np.integer) or int(axis) not in (0, -first.ndim):
-            raise InvalidArgumentError(f"{call}: ragged tensors are gathered along axis 0, their rows, got axis {axis}")
+            raise InvalidArgumentError(
+                f"{call.text}: ragged tensors are gathered along axis 0, their rows, got axis {axis}"
+            )
 
-    reducer.prepared(checked, call=f"{call} of ragged tensors", name=name)
+    reducer.prepared(checked, call.part(" of ragged tensors"))
     levels = zip(*[_lengths(part) for part in parts], strict=True)
-    lengths = [reducer.gather(each, 0, present=present, call=f"{call}, row lengths", name=name) for each in levels]
-    made = reducer.gather([part.flat_values for part in parts], 0, present=present, call=call, name=name)
+    lengths = [reducer.gather(each, 0, call.part(", row lengths")) for each in levels]
+    made = reducer.gather([part.flat_values for part in parts], 0, call)
     for each in reversed(lengths):
         made = ragged_tensor.RaggedTensor(made, ragged_rows.splits_of(each))
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def reduce_ragged(
-    reducer: LocalReducer,
-    op: ReduceOp,
-    parts: Sequence[Any],
-    axis: Any,
-    *,
-    deterministic: bool,
-    present: Sequence[bool] | None = None,
-    call: str,
-    name: str,
+    reducer: LocalReducer, op: ReduceOp, parts: Sequence[Any], axis: Any, call: ReplicaCall, *, deterministic: bool
 ) -> Any:
     """The sum or mean over some axes and over all replicas; the mean divides by the true number of values.
 
@@ -365,15 +345,16 @@ def reduce_ragged(
 
     Source: `tf.reduce_sum` and `tf.reduce_mean` of ragged tensors.
     """
+    who = call.text
 
     def local() -> tuple["RaggedTensor", tuple[int, ...], list[Any], list[Any] | None]:
         """The first part, the axes, and the sums and counts of rows; or all values, if no ragged axis is left."""
-        first = _alike(parts, call)
+        first = _alike(parts, who)
         if first.dtype.kind not in "iufc":
-            raise InvalidArgumentError(f"{call}: {op.name} needs numbers, got a ragged tensor of {first.dtype}")
+            raise InvalidArgumentError(f"{who}: {op.name} needs numbers, got a ragged tensor of {first.dtype}")
         if axis is None:
             raise InvalidArgumentError(
-                f"{call}: ragged tensors of several replicas have no sum element by element, since their rows differ in "
+                f"{who}: ragged tensors of several replicas have no sum element by element, since their rows differ in "
                 "length; give axis=0 for the rows, or a tuple with the ragged axes, such as axis=(0, 1), for all values"
             )
         axes, rank = check_axis(axis, first.ndim), first.ragged_rank
@@ -382,30 +363,29 @@ def reduce_ragged(
             return first, inner, [part.flat_values for part in parts], None
         if deterministic and first.dtype.kind not in "iu":
             raise InvalidArgumentError(
-                f"{call}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
+                f"{who}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
             )
         wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
         sums = [ragged_tensor.sums_over(part, axes, wide) for part in parts]
         counts = [ragged_tensor.counts_over(part, axes) for part in parts]
         if any(is_ragged(part) for part in sums):
             raise InvalidArgumentError(
-                f"{call}: over axis {axis} the rows of ragged tensors stay ragged, and those of replicas have no sum; add a "
+                f"{who}: over axis {axis} the rows of ragged tensors stay ragged, and those of replicas have no sum; add a "
                 "ragged axis or axis 0"
             )
         return first, axes, sums, counts
 
-    first, axes, sums, counts = reducer.prepared(local, call=f"{call} of ragged tensors", name=name)
+    first, axes, sums, counts = reducer.prepared(local, call.part(" of ragged tensors"))
     if counts is None:
-        return reducer.reduce(op, sums, axes, deterministic=deterministic, present=present, call=call, name=name)
+        return reducer.reduce(op, sums, axes, call, deterministic=deterministic)
     if 0 in axes:
         lengths = [np.array([len(part)]) for part in sums]
-        longest = reducer.gather(lengths, 0, present=present, call=f"{call}, longest row", name=name)
-        width = int(longest.max())
+        width = int(reducer.gather(lengths, 0, call.part(", longest row")).max())
         sums, counts = [_wider(part, width) for part in sums], [_wider(part, width) for part in counts]
-    total = reducer.reduce(ReduceOp.SUM, sums, None, present=present, call=call, name=name)
+    total = reducer.reduce(ReduceOp.SUM, sums, None, call)
     if op is ReduceOp.SUM:
         return total
-    rows = reducer.reduce(ReduceOp.SUM, counts, None, present=present, call=call, name=name)
+    rows = reducer.reduce(ReduceOp.SUM, counts, None, call)
     return mean_of_rows(total, rows, first.dtype)
 
 
@@ -469,14 +449,13 @@ def reduce_nest(
             parts = (leaf,)
         else:
             return reduce_undistributed(op, leaf, replicas.total)
-        call = f"reduce of {path}:" if path else "reduce"
+        whole = ReplicaCall(f"reduce of {path}" if path else "reduce", name, present)
+        call = whole.part(":") if path else whole
         if has_slices(parts):
-            return reduce_slices(reducer, op, parts, axis, present=present, call=call, name=name)
+            return reduce_slices(reducer, op, parts, axis, call)
         if any(map(is_ragged, parts)):
-            return reduce_ragged(
-                reducer, op, parts, axis, deterministic=deterministic, present=present, call=call.rstrip(":"), name=name
-            )
-        return reducer.reduce(op, parts, axis, deterministic=deterministic, present=present, call=call, name=name)
+            return reduce_ragged(reducer, op, parts, axis, whole, deterministic=deterministic)
+        return reducer.reduce(op, parts, axis, call, deterministic=deterministic)
 
     if isinstance(value, DistributedValues) or value is None:  # of a function that returned nothing
         return total(value, "")
@@ -503,20 +482,17 @@ def _mean_of_copies(op: ReduceOp, value: Any) -> Any:
 def gather_nest(reducer: LocalReducer, replicas: Replicas, value: Any, axis: Any, *, name: str = "") -> Any:
     """The result of `Strategy.gather`."""
     if isinstance(value, DistributedValues) and not any(is_ragged(x) or has_slices([x]) for x in value.values):
-        return reducer.gather(value.values, axis, present=present_in(value), name=name)
+        return reducer.gather(value.values, axis, ReplicaCall("gather", name, present_in(value)))
 
     def joined(leaf: Any, path: str) -> Any:
-        call = f"gather of {path}" if path else "gather"
+        text = f"gather of {path}" if path else "gather"
         several = isinstance(leaf, DistributedValues)
         parts = leaf.values if several else (leaf,)
         if has_slices(parts):
-            refuse_gather(call)
+            refuse_gather(text)
         if not several and not (replicas.wraps and replicas.count == 1):
             return leaf
-        present = present_in(leaf) if several else None
-        if any(map(is_ragged, parts)):
-            return gather_ragged(reducer, parts, axis, present=present, call=call, name=name)
-        return reducer.gather(parts, axis, present=present, call=call, name=name)
+        return gather_values(reducer, parts, axis, ReplicaCall(text, name, present_in(leaf) if several else None))
 
     structure, leaves = replica_leaves(value)
     refuse_sparse_values("gather", structure)

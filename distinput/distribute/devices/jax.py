@@ -85,7 +85,15 @@ class JaxSettings:
 
 # ---- Arithmetic with arrays of JAX, on the devices where they are: see `devices.arrays`
 
-_NARROW_INTEGERS = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint64): np.dtype(np.uint32)}
+NARROW: dict[Any, np.dtype[Any]] = {
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+"""What becomes of dtypes of 64 bits where JAX has none."""
+
+CURE = "call jax.config.update('jax_enable_x64', True) first, or convert the values with astype"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,34 +253,27 @@ def can_hold(value: Any) -> bool:
     return dtype.kind in "biufc" or dtype.isbuiltin == 2  # those of packages, such as bfloat16
 
 
-def fitting(value: Any) -> Any:
+def fitting(value: Any, what: str = "the value") -> Any:
     """The value itself, if JAX can hold its integers in the dtype that it would give them.
 
     Raises:
       InvalidArgumentError: it cannot.
     """
-    dtype = getattr(value, "dtype", None)
-    if dtype not in _NARROW_INTEGERS or jax.config.jax_enable_x64 or isinstance(value, jax.Array) or not np.size(value):
+    narrow = NARROW.get(getattr(value, "dtype", None))
+    if narrow is None or narrow.kind not in "iu" or jax.config.jax_enable_x64:
         return value
-    narrow = np.iinfo(_NARROW_INTEGERS[dtype])
+    if isinstance(value, jax.Array) or not np.size(value):
+        return value
+    limits = np.iinfo(narrow)
     for extreme in (np.min(value), np.max(value)):
-        if not narrow.min <= extreme <= narrow.max:
+        if not limits.min <= extreme <= limits.max:
             raise InvalidArgumentError(
-                f"the value is {dtype} and holds {extreme}, which {narrow.dtype} cannot hold; call "
-                "jax.config.update('jax_enable_x64', True) first, or convert the values with astype"
+                f"{what} is {value.dtype} and holds {extreme}, which {narrow} cannot hold; {CURE}"
             )
     return value
 
 
 # ---- Replicas as threads of this process, each on a JAX device of its own
-
-
-_NARROW = {
-    np.dtype(np.int64): np.dtype(np.int32),
-    np.dtype(np.uint64): np.dtype(np.uint32),
-    np.dtype(np.float64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.complex64),
-}
 
 
 class JaxDevices(FrameworkDevices):
@@ -380,7 +381,7 @@ def prepared(value: Any) -> Any:
     """
     if type(value) is not np.ndarray or value.nbytes < FEWEST_BYTES:
         return fitting(value)
-    narrow = None if jax.config.jax_enable_x64 else _NARROW.get(value.dtype)
+    narrow = None if jax.config.jax_enable_x64 else NARROW.get(value.dtype)
     if narrow is None:
         return aligned(value)
     return copy_of(fitting(value), narrow)

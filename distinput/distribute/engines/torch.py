@@ -365,19 +365,21 @@ class TorchChannel:
         self._name = name
         self._tensors: TensorOperations | None = None
         self._under_way: set[Any] = set()
-        self._groups = [self._group(f"{name}/{kind}", timeout) for kind in ("calls", "agreements")]
+        limit = timedelta(seconds=max(timeout, 0.001))
+        self._meet(f"{name}/here", limit)
+        self._groups = [self._group(f"{name}/{kind}", limit) for kind in ("calls", "agreements")]
+        # Gloo takes a worker for lost that closes its groups while another one still connects.
+        self._meet(f"{name}/connected", limit)
 
-    def _group(self, name: str, timeout: float) -> Any:
+    def _group(self, name: str, limit: timedelta) -> Any:
         gloo = self._distributed.ProcessGroupGloo
         options = gloo._Options()
         if self._device is None or "GLOO_SOCKET_IFNAME" in os.environ:
             options._devices = [gloo.create_default_device()]
         else:
             options._devices = [gloo.create_device(hostname=self._device)]
-        limit = timedelta(seconds=max(timeout, 0.001))
         options._timeout = limit
         try:
-            self._meet(name, limit)
             group = gloo(self._distributed.PrefixStore(name, self._store), self.rank, self.size, options)
             group._set_default_timeout(FOREVER)  # the first limit was for connecting to the others
         except RuntimeError as error:
@@ -389,12 +391,12 @@ class TorchChannel:
 
     def _meet(self, name: str, limit: timedelta) -> None:
         """Wait for all workers, or raise an error that names those that do not come, which gloo does not."""
-        keys = [f"{name}/here/{rank}" for rank in range(self.size)]
-        self._store.set(keys[self.rank], "")
+        keys = [f"{name}/{rank}" for rank in range(self.size)]
         try:
+            self._store.set(keys[self.rank], "")
             self._store.wait(keys, limit)
         except RuntimeError as error:
-            late = [str(rank) for rank, key in enumerate(keys) if not self._store.check([key])]
+            late = [str(rank) for rank, key in enumerate(keys) if not _call(self._store.check, [key])]
             raise ChannelLost(f"rank {', '.join(late)} did not come" if late else first_line(error)) from error
 
     def _start(self, begin: Callable[..., Any], *args: Any) -> Any:

@@ -19,7 +19,7 @@ from jax.sharding import AxisType, PartitionSpec
 from distinput.distribute.collectives.peers import OpenPeers
 from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis
 from distinput.distribute.core.contexts import modes, run_on_replicas
-from distinput.distribute.core.replica_reducer import LocalReducer
+from distinput.distribute.core.replica_reducer import GATHER, REDUCE, LocalReducer, ReplicaCall
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import DistributedValues, marked, present_in
 from distinput.distribute.engines import open_collectives
@@ -60,11 +60,13 @@ class DeviceReducer(LocalReducer):
         self.arrays = None  # what compiled programs return is added as one array; the rest is taken to the host
         self._alone = alone
 
-    def reduce(self, op: ReduceOp, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
+    def reduce(
+        self, op: ReduceOp, parts: Sequence[Any], axis: Any, call: ReplicaCall = REDUCE, *, deterministic: bool = False
+    ) -> Any:
         """The sum or mean over all replicas; see `LocalReducer.reduce`."""
         if not any(isinstance(part, jax.core.Tracer) for part in parts):
             self._check("reduce")
-            return super().reduce(op, parts, axis, **named)
+            return super().reduce(op, parts, axis, call, deterministic=deterministic)
         arrays = [jnp.asarray(part) for part in parts]
         dtype, items = arrays[0].dtype, len(arrays)
         if axis is not None:
@@ -77,11 +79,11 @@ class DeviceReducer(LocalReducer):
         total = sum(arrays[1:], arrays[0])
         return total if op is ReduceOp.SUM else (total / jnp.asarray(items, within)).astype(dtype)
 
-    def gather(self, parts: Sequence[Any], axis: Any, **named: Any) -> Any:
+    def gather(self, parts: Sequence[Any], axis: Any, call: ReplicaCall = GATHER) -> Any:
         """The values of all replicas, one after the other; see `LocalReducer.gather`."""
         if not any(isinstance(part, jax.core.Tracer) for part in parts):
             self._check("gather")
-            return super().gather(parts, axis, **named)
+            return super().gather(parts, axis, call)
         return jnp.concatenate([jnp.asarray(part) for part in parts], axis)
 
     def _check(self, what: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from distinput.distribute.core.values import PerReplica
-from distinput.distribute.devices.jax import JaxDevices, can_hold
+from distinput.distribute.devices.jax import CURE, NARROW, JaxDevices, can_hold, fitting
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
@@ -21,15 +21,6 @@ from distinput.values.buffers import aligned, copy_of, empty
 # ----------------------------------------------------------------------------
 # Host arrays as JAX holds them: without `jax_enable_x64` it has no 64-bit numbers, and none may be lost silently.
 # ----------------------------------------------------------------------------
-
-
-_NARROW = {
-    np.dtype(np.int64): np.dtype(np.int32),
-    np.dtype(np.uint64): np.dtype(np.uint32),
-    np.dtype(np.float64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.complex64),
-}
-_CURE = "call jax.config.update('jax_enable_x64', True) first, or convert the values with astype"
 
 
 _warned = Event()
@@ -61,19 +52,19 @@ def as_device_array(value: Any, what: str, who: str = "run") -> Any:
             f"{who}: {what} must be numbers to be put on a device, got {kind}; convert it in the dataset"
             + (", or make the strategy with compile=False" if who == "run" else "")
         )
-    narrow = _NARROW.get(array.dtype)
+    narrow = NARROW.get(array.dtype)
     if narrow is None or jax.config.jax_enable_x64:
         return array
     if array.dtype.kind in "iu":
-        return _narrowed_integers(array, narrow, f"{who}: {what}")
+        return copy_of(fitting(array, f"{who}: {what}"), narrow)
     with np.errstate(over="ignore"):
         made = copy_of(array, narrow)
     if not np.array_equal(np.isfinite(made), np.isfinite(array)):
-        raise InvalidArgumentError(f"{who}: {what} has {array.dtype} numbers too large for {narrow}; {_CURE}")
+        raise InvalidArgumentError(f"{who}: {what} has {array.dtype} numbers too large for {narrow}; {CURE}")
     if not _warned.is_set() and not np.array_equal(made, array, equal_nan=True):
         _warned.set()
         warnings.warn(
-            f"{what} is {array.dtype} and is rounded to {narrow}, because JAX computes in 32 bits here; {_CURE}. This is "
+            f"{what} is {array.dtype} and is rounded to {narrow}, because JAX computes in 32 bits here; {CURE}. This is "
             "said once",
             stacklevel=2,
         )
@@ -98,17 +89,6 @@ def _is_extended(dtype: np.dtype[Any]) -> bool:
     return (
         dtype.kind == "V" and dtype.names is None and dtype.subdtype is None and jax.dtypes.issubdtype(dtype, np.number)
     )
-
-
-def _narrowed_integers(array: Any, narrow: np.dtype[Any], what: str) -> Any:
-    if array.size:
-        low, high, limits = array.min(), array.max(), np.iinfo(narrow)
-        if low < limits.min or high > limits.max:
-            worst = low if low < limits.min else high
-            raise InvalidArgumentError(
-                f"{what} is {array.dtype} and holds {worst}, which {narrow} cannot hold; {_CURE}"
-            )
-    return copy_of(array, narrow)
 
 
 # ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from distinput.distribute.core.array_arithmetic import reduce_undistributed
 from distinput.distribute.core.contexts import Mode, modes
 from distinput.distribute.core.current import get_strategy
-from distinput.distribute.core.replica_reducer import IndexedSlices, LocalReducer, reduce_slices
+from distinput.distribute.core.replica_reducer import IndexedSlices, LocalReducer, ReplicaCall, reduce_slices
 from distinput.distribute.core.replicas import CallDescription, Peers, Replicas
 from distinput.distribute.core.values import DistributedValues, PerReplica
 from distinput.distribute.variables.policy import (
@@ -244,8 +244,8 @@ class SyncOnReadVariable(DistributedVariable):
         if self._policy.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
             return shown(self._store, 0)
         parts = [self._store.read(copy) for copy in range(self._store.copies)]
-        what = f"read of variable {self._name}"
-        return self._strategy._reducer.reduce(self._policy.reduce_op, parts, None, call=what)
+        call = ReplicaCall(f"read of variable {self._name}")
+        return self._strategy._reducer.reduce(self._policy.reduce_op, parts, None, call)
 
     def _write(self, kind: str, value: Any, key: Any = None) -> Any:
         if kind.startswith("scatter"):
@@ -343,17 +343,17 @@ def aggregate(reducer: LocalReducer, replicas: Replicas, aggregation: VariableAg
     Raises:
       ValueError: a sum of a plain value other than zero.
     """
-    call = "write to a variable"
     if isinstance(given[0], IndexedSlices):
         return _aggregate_slices(reducer, replicas, aggregation, given)
     if aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-        return given[0] if replicas.peers is None else reducer.first(given, call=call)
+        return given[0] if replicas.peers is None else reducer.first(given, _WRITE)
     op = reduce_op_of(aggregation)
     if replicas.peers is None and all(part is given[0] for part in given):
         return reduce_undistributed(op, given[0], replicas.total, _NUMBERS)
-    return reducer.reduce(op, given, None, call=call)
+    return reducer.reduce(op, given, None, _WRITE)
 
 
+_WRITE = ReplicaCall("write to a variable")
 _NUMBERS = (
     "write a NumPy value, such as np.float32(x), if that of each replica counts, or use MEAN or ONLY_FIRST_REPLICA"
 )
@@ -363,11 +363,10 @@ def _aggregate_slices(
     reducer: LocalReducer, replicas: Replicas, aggregation: VariableAggregation, given: Sequence[Any]
 ) -> Any:
     """The rows of all replicas one after the other; for a mean, divided by the number of replicas."""
-    call = "write to a variable"
     if aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
-        return given[0] if replicas.peers is None else given[0].map(lambda array: reducer.first([array], call=call))
+        return given[0] if replicas.peers is None else given[0].map(lambda array: reducer.first([array], _WRITE))
     parts = [IndexedSlices(*reducer.on_host([part.values, part.indices])) for part in given]
-    return reduce_slices(reducer, reduce_op_of(aggregation), parts, None, call=call)
+    return reduce_slices(reducer, reduce_op_of(aggregation), parts, None, _WRITE)
 
 
 # ----------------------------------------------------------------------------

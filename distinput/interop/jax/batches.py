@@ -2,11 +2,13 @@
 """`interop.jax.batches`: the batches of a dataset as global arrays, put on the devices ahead of time."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import gcd
 from operator import is_
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -24,10 +26,11 @@ from distinput.distribute.input.delivery import StepsAhead
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator
 from distinput.distribute.input.distribution import check_dataset, pieces_of_batches
 from distinput.distribute.input.located import Ranges
-from distinput.distribute.input.sources import Steps, StepSource
+from distinput.distribute.input.sources import DealtElements, Steps, StepSource
 from distinput.distribute.tpu.mesh import DeviceValues, as_device_array
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
+from distinput.plan.node import Node
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
 from distinput.values.leaves import dtype_name
@@ -447,7 +450,17 @@ def batches(
     spec = Spec.of(dataset.element_spec)
     _check_leaves(spec)
     rows = _batch_size(dataset, batch_size)
-    shardings = _shardings(sharding, spec)
+    shardings = tuple(_shardings(sharding, spec))
+    asked = dataset.node, rows, shardings, tail, ahead
+    source, delivery = _again(dataset, asked) or _planned(dataset, spec, *asked[1:])
+    if isinstance(source, DealtElements):  # where nothing is planned together with other processes
+        _LATEST[dataset] = asked, source.datasets[0].node, source, delivery
+    return GlobalBatches(source, delivery)
+
+
+def _planned(
+    dataset: Any, spec: Spec, rows: int, shardings: tuple[Any, ...], tail: str, ahead: int
+) -> "tuple[StepSource, GlobalDelivery]":
     pieces = _pieces(spec, shardings, rows)
     for structure in _dataclasses(spec.structure):
         _register(structure)
@@ -459,7 +472,19 @@ def batches(
     source = pieces_of_batches(consumer, dataset, options, pieces.assignment, rows)
     padding = StepPadding(source.spec, pieces.size) if tail == "pad" else None
     placement = Placement(_WHO, spec, shardings, pieces, masked=padding is not None)
-    return GlobalBatches(source, GlobalDelivery(consumer, placement, padding, ahead, spec, tuple(shardings), rows))
+    return source, GlobalDelivery(consumer, placement, padding, ahead, spec, shardings, rows)
+
+
+_LATEST: "WeakKeyDictionary[Any, tuple[Any, Node, DealtElements, GlobalDelivery]]" = WeakKeyDictionary()
+"""Of each dataset what was asked for last, its tree, and the batches; a loop may ask again for each epoch."""
+
+
+def _again(dataset: Any, asked: Any) -> "tuple[StepSource, GlobalDelivery] | None":
+    """The batches as they were planned last; None if others were asked for, or a state has brought them other seeds."""
+    before, tree, source, delivery = _LATEST.get(dataset, (None, None, None, None))
+    if source is None or delivery is None or before != asked or source.datasets[0].node is not tree:
+        return None
+    return replace(source, datasets=[source.datasets[0]._again()]), delivery
 
 
 @dataclass(frozen=True)

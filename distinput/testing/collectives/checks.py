@@ -164,7 +164,8 @@ def _one_thread_at_a_time(group: Collectives) -> None:
         if group.rank == 0 and group.size > 1:
             thread = threading.Thread(target=busy.barrier)
             thread.start()
-            time.sleep(0.2)
+            while not busy._sequence.lock.locked():
+                time.sleep(0.001)
             errors.append(raises(RuntimeError, busy.barrier))
             group.barrier()
             thread.join()
@@ -212,13 +213,13 @@ def _agreements_ahead(group: Collectives) -> None:
 def _an_agreement_is_not_done_early(group: Collectives) -> None:
     if group.size == 1:
         return
-    group.barrier()
     if group.rank == group.size - 1:
-        time.sleep(0.5)
+        group.barrier()  # the others have looked
         assert group.agree([7]).result() == [7 * group.size]
         return
     agreement = group.agree([7])
     assert not agreement.done()
+    group.barrier()
     deadline = time.monotonic() + 10
     while not agreement.done() and time.monotonic() < deadline:
         time.sleep(0.01)

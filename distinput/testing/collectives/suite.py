@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -37,6 +36,7 @@ from distinput.distribute.engines import (
 )
 from distinput.names.lazy import dataclass
 from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
+from distinput.testing.ports import free_ports
 
 # ----------------------------------------------------------------------------
 # Faults that a worker may have, and the error that the other workers must get, on every engine.
@@ -285,9 +285,7 @@ def mpiexec(size: int) -> list[str]:
 
 def free_address() -> str:
     """A `host:port` of this machine that is not in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{free_ports(1)[0]}"
 
 
 # ----------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import contextlib
 import os
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from distinput.names.lazy import dataclass
 from distinput.testing.judge import traces
 from distinput.testing.judge.play import Play, PlayEvent, PlayTask, Walk, folded
 from distinput.testing.judge.player import OVER, TASK
+from distinput.testing.ports import free_ports
 
 # ----------------------------------------------------------------------------
 # Work that must not hang: it runs in a thread, and whoever waits for it gives up when it stands still.
@@ -158,9 +158,7 @@ class _Run:
     def start(self) -> None:
         """Start all processes."""
         groups = [self._play.ranks] if self._how == "threads" else [(rank,) for rank in self._play.ranks]
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
+        (port,) = free_ports(1)
         path = os.pathsep.join([each for each in sys.path if each] + [os.getcwd()])
         shared = {"PYTHONPATH": path, "TMPDIR": str(self._folder / "tmp"), _MARK: str(self._folder)}
         for ranks in groups:

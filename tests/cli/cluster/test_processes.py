@@ -16,8 +16,8 @@ import pytest
 from distinput.cli.cluster import what_is_open
 from distinput.distribute.cluster_resolver import ClusterSpec, DaskClusterResolver, SimpleClusterResolver
 from distinput.distribute.seats import open_seats
+from distinput.testing.ports import free_ports
 from tests.patience import wait_until
-from tests.ports import free_ports
 
 pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
 

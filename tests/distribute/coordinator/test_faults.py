@@ -199,8 +199,12 @@ def test_without_exact_input_a_worker_that_is_back_starts_its_dataset_again(runn
 def test_a_worker_that_is_killed_is_replaced_and_its_function_runs_elsewhere_at_once(running: Running) -> None:
     with running(workers=2) as run:
         pids: set[int] = set()
-        while len(pids) < 2:  # one may be there before the other
+
+        def both_are_known() -> bool:
             pids.update(run.coordinator.fetch([run.coordinator.schedule(_slow_pid) for _ in range(8)]))
+            return len(pids) == 2
+
+        wait_until(both_are_known)
         results = [run.coordinator.schedule(_slow_pid) for _ in range(6)]
         time.sleep(0.02)
         began = time.perf_counter()

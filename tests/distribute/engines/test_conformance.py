@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_processes, mpiexec
+from distinput.testing.ports import free_ports
 from tests.depth import cases, sampled
 from tests.engines.installed import need
 from tests.engines.processes import NURSERIES, start_in_nursery
-from tests.ports import free_ports
 
 TIMEOUT = 2.0
 """Seconds that the groups of the failure tests wait."""

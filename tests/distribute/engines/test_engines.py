@@ -14,7 +14,7 @@ from distinput.distribute.engines import (
     register_engine,
 )
 from distinput.distribute.engines.local import open_group, open_groups
-from tests.ports import free_ports
+from distinput.testing.ports import free_ports
 
 
 def test_a_registered_engine_is_opened_by_its_name() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import distinput as tf
 from distinput.distribute.rpc import Client, Server
-from tests.ports import free_ports
+from distinput.testing.ports import free_ports
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ pytest.importorskip("jax", reason="jax is an extra")
 
 import distinput as di
 from distinput.distribute.tpu.mesh import ReplicaMesh
+from distinput.testing.ports import free_ports
 from tests.distribute.tpu.programs import REPLICAS, parts_of
-from tests.ports import free_ports
 
 
 def test_facts() -> None:

@@ -5,6 +5,7 @@ import gc
 import json
 import threading
 import time
+import weakref
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -200,6 +201,41 @@ def test_masks_that_a_program_takes_over_are_made_again() -> None:
         made, _ = take(batch, mask)
         totals.append((count, int(made.sum())))
     assert totals == [(8, sum(range(i, i + 8)) + 8) for i in range(0, 40, 8)] + [(4, sum(range(40, 44)) + 4)]
+
+
+def test_batches_asked_for_again_are_planned_once() -> None:
+    dataset = Dataset.range(20).shuffle(20).batch(8)
+    masks = [next(iter(batches(dataset, DATA)))[1] for _ in range(3)]
+    assert masks[0] is masks[1] is masks[2]
+    steps = [values(batches(dataset, DATA)) for _ in range(2)]
+    assert [sorted(x for batch in epoch for x in batch) for epoch in steps] == [list(range(20))] * 2
+    assert steps[0] != steps[1]  # passes are counted together
+    other = next(iter(batches(dataset, DATA, tail="drop")))
+    assert other.shape == (8,)
+    assert next(iter(batches(dataset, over())))[1].sharding == over()
+
+
+def test_batches_asked_for_again_share_no_state_that_was_restored() -> None:
+    def shuffled() -> Any:
+        return Dataset.range(64).shuffle(64).batch(8)
+
+    state = iter(batches(shuffled(), DATA)).state()
+    dataset = shuffled()
+    first = batches(dataset, DATA)
+    before = iter(first).state()["inputs"][0]["seeds"]
+    second = batches(dataset, DATA)
+    drawn = second.restore(state).state()["inputs"][0]["seeds"]
+    seeds = [iter(feed).state()["inputs"][0]["seeds"] for feed in (first, second, batches(dataset, DATA))]
+    assert seeds == [before, drawn, before]
+
+
+def test_batches_of_a_dataset_that_is_dropped_are_dropped() -> None:
+    dataset = Dataset.range(20).batch(8)
+    list(batches(dataset, DATA))
+    list(batches(dataset, DATA))
+    node = weakref.ref(dataset.node)
+    del dataset
+    assert node() is None
 
 
 def test_a_donated_batch_does_not_change_the_data_it_was_made_of() -> None:

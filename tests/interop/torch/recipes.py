@@ -8,6 +8,7 @@ leaves what came of each in `FOLDER/NAME.json`: `result`, or `error`.
 """
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import io
@@ -26,8 +27,8 @@ from torch.utils.data import DataLoader
 
 import distinput as di
 from distinput.interop.torch import IterableView, Loader
+from distinput.testing.ports import free_ports
 from tests.docs.pages import Snippet, snippets
-from tests.ports import free_ports
 
 __all__ = ["PAGE", "RANKS", "recipes"]
 
@@ -52,7 +53,7 @@ OF_RANKS = (
     "Trainer on several ranks",
 )
 """Programs of several processes, in the order in which these can run them one after the other."""
-LOADED_ONCE = ("accelerate", "lightning", "torch._dynamo")
+LOADED_ONCE = ("accelerate", "lightning", "torch._dynamo", "transformers.trainer")
 """What takes seconds to load, and the ranks and this process use."""
 BEFORE: list[IterableView] = []
 Dataset = di.data.Dataset
@@ -334,8 +335,10 @@ def main(folder: Path) -> None:
     ports = free_ports(len(OF_RANKS) + 1)  # and that of accelerate
     BEFORE.append(IterableView(shuffled()))
     for name in LOADED_ONCE:
-        if importlib.util.find_spec(name):
+        if importlib.util.find_spec(name.partition(".")[0]):
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a rank, or in a worker of a loader, copies none of what is loaded
     children = []
     for rank in range(RANKS):
         child = os.fork()

@@ -16,8 +16,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.interop.torch import IterableView, Loader, MeshPlace
+from distinput.testing.ports import free_ports
 from tests.engines.processes import start, wait_for
-from tests.ports import free_ports
 
 Dataset = di.data.Dataset
 LENGTH = 12
