@@ -17,8 +17,7 @@ from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.play import Play, PlayTask
 from distinput.testing.judge.processes import Played, play_away
 from tests.depth import cases
-from tests.patience import PATIENCE
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.testing.judge import toys
 
 pytestmark = pytest.mark.usefixtures("nothing_in_the_folder_of_temporary_files")
