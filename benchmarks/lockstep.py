@@ -4,7 +4,6 @@
 import contextlib
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.harness import ROOT, Case, Contender, Measured, Work, scaled
+from distinput.testing.ports import free_ports
 
 QUESTION = "2 workers, 5 ms of device-like work a step (sleep): time waited for the agreement on the next step"
 NOTES = """
@@ -216,9 +216,7 @@ def _workers(engine: str, loop: str) -> "tuple[Any, subprocess.Popen[bytes] | No
         here, there = open_groups(2, timeout=TIMEOUT)
         threading.Thread(target=_serve, args=(there, loop), daemon=True).start()
         return here, None
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     command = [sys.executable, "-m", "benchmarks.lockstep", loop, str(port)]
     other = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     return _open(loop, port, 0), other

@@ -15,6 +15,11 @@ def cases(sample: int, deep: int) -> int:
     return deep if DEEP else sample
 
 
+def new_seed() -> int:
+    """Of a random search: always the same in `make test`, another one each time in `make test-deep`, where failures name it."""
+    return random.randrange(1 << 30) if DEEP else 0
+
+
 def sampled(sample: Iterable[Any], more: Iterable[Any]) -> list[Any]:
     """The parameters of a test: `sample` in `make test`, those and `more` in `make test-deep`."""
     return [*sample, *(more if DEEP else ())]

@@ -26,21 +26,21 @@ def threads_since(before: Collection[threading.Thread]) -> list[str]:
 
 
 class Beside:
-    """What a call does that is to run beside another one: it waits for it, but not for long, since it may be the last."""
+    """What a call does that is to run beside others: it waits for the next one, but not for long, since it may be the last.
+
+    So calls of two threads take turns: each begins, and then the other's ends.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._alone: threading.Event | None = None
+        self._last = threading.Event()
 
     def wait(self) -> None:
         with self._lock:
-            other, mine = self._alone, threading.Event()
-            self._alone = mine if other is None else None
-        if other is not None:
-            other.set()
-        elif not mine.wait(0.2):
-            with self._lock:
-                self._alone = None
+            other, mine = self._last, threading.Event()
+            self._last = mine
+        other.set()
+        mine.wait(0.2)
 
 
 class Clock:

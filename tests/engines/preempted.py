@@ -17,6 +17,7 @@ import numpy as np
 
 import distinput as di
 from distinput.distribute.experimental import CommunicationOptions, PreemptionCheckpointHandler, TerminationConfig
+from tests.patience import PATIENCE
 
 RECORDS = 120
 
@@ -56,7 +57,7 @@ def main(order: dict[str, Any]) -> int:
         `pause` of a step, and `stops`: for each worker that is to get SIGTERM, by its number, when: seconds after the first
         step, or negative the step. With `saves`, the loop saves after every step, and the signal is SIGKILL.
     """
-    options = CommunicationOptions(implementation=order["engine"], timeout_seconds=30)
+    options = CommunicationOptions(implementation=order["engine"], timeout_seconds=PATIENCE)
     with di.distribute.MultiWorkerMirroredStrategy(communication_options=options) as strategy:
         worker = strategy.cluster_resolver.task_id or 0
         if order["kind"] == "uneven":

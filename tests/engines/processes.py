@@ -20,9 +20,11 @@ from typing import Any, Protocol
 from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.nursery import FORKED, ROOT
+from tests.patience import PATIENCE
 
 __all__ = [
     "ENGINES",
+    "LIMIT",
     "NURSERIES",
     "ROOT",
     "Outcome",
@@ -38,7 +40,7 @@ __all__ = [
 
 ENGINES = {"jax": ("jax",), "mpi": ("mpi4py",), "torch": ("torch",)}
 """The packages that an engine needs."""
-LIMIT = 90.0
+LIMIT = 2 * PATIENCE
 """Seconds after which all processes of a test are killed, when it does not say otherwise."""
 
 
@@ -164,7 +166,7 @@ def run(
     program: str,
     given: Any = None,
     *,
-    timeout: float = 20.0,
+    timeout: float = PATIENCE,
     limit: float = LIMIT,
     stuck: Sequence[int] = (),
     launcher: Sequence[str] = (),

@@ -13,6 +13,7 @@ import pytest
 from tests.depth import cases, sampled
 from tests.engines.processes import Outcome, mpiexec, run
 from tests.engines.test_laws import write_files
+from tests.patience import PATIENCE
 
 AT_ONCE = 30.0
 """Seconds within which the others know of an end that can be seen, on a machine that is busy."""
@@ -30,7 +31,7 @@ def fault(
     act: str,
     folder: Path,
     *,
-    timeout: float = 20.0,
+    timeout: float = PATIENCE,
     stuck: bool = False,
     launcher: Sequence[str] = (),
     **more: Any,
@@ -49,7 +50,7 @@ def fault(
     }
     given |= {"act": act, "victim": victim, "when": str(when), **more}
     left = [victim] if stuck else []
-    outcome = run(engine, [1] * size, "loop", given, timeout=timeout, limit=60, stuck=left, launcher=launcher)
+    outcome = run(engine, [1] * size, "loop", given, timeout=timeout, stuck=left, launcher=launcher)
     return outcome, float(when.read_text()) if when.exists() else 0.0
 
 
@@ -134,7 +135,7 @@ def test_with_mpi_that_tolerates_faults_the_others_are_told(tmp_path: Path, reco
 
 @pytest.mark.parametrize("engine", ["torch", "mpi", "jax"])
 def test_a_worker_that_is_late_is_waited_for(engine: str, tmp_path: Path) -> None:
-    outcome, when = fault(engine, 2, 1, "stop", tmp_path, step=3, seconds=1, n=100, timeout=20.0, place="reduce")
+    outcome, when = fault(engine, 2, 1, "stop", tmp_path, step=3, seconds=1, n=100, place="reduce")
     assert when > 0
     assert outcome.results == [25, 25]
 

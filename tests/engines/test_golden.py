@@ -2,12 +2,14 @@
 """The golden cases of several workers, answered by processes: as the runner starts them, under mpiexec, and on JAX."""
 
 import json
+import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from distinput.testing.ports import free_ports
 from tests.depth import DEEP
 from tests.engines.processes import environments, mpiexec, start, wait_for
 from tests.golden import workers
@@ -85,6 +87,15 @@ def test_the_cases_are_of_two_and_three_workers() -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_on_torch_as_the_runner_starts_them(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    ports = free_ports(shape[0])
+
+    class OnFreePort(socket.socket):
+        """A socket of the runner, which asks for any port, and closes it before a worker listens there."""
+
+        def bind(self, address: Any) -> None:
+            super().bind((address[0], ports.pop()) if address == ("127.0.0.1", 0) else address)
+
+    monkeypatch.setattr(socket, "socket", OnFreePort)
     adapter, _, _ = runner()
     cases = of_shape(shape)
     assert wrong(cases, adapter.run_group(cases, *shape, timeout=SECONDS)) == []

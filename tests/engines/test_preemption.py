@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.depth import cases, sampled
+from tests.depth import cases, new_seed, sampled
 from tests.engines.preempted import RECORDS, after, dataset
-from tests.engines.processes import environments, mpiexec, start, wait_for
+from tests.engines.processes import LIMIT, environments, mpiexec, start, wait_for
 
 ENDED = 143
 
@@ -32,7 +32,7 @@ def train(engine: str, folder: Path, number: int, workers: int = 2, **order: Any
             processes = [start([*mpiexec(), "-n", str(workers), *words], {}, file)]
         else:
             processes = [start(words, environment, file, engine) for environment in environments(workers)]
-        codes = wait_for(processes, 60)
+        codes = wait_for(processes, LIMIT)
     return codes, output.read_text(errors="replace")
 
 
@@ -54,7 +54,7 @@ def check_result(folder: Path, kind: str) -> None:
 )
 def test_interrupted_at_random_moments(engine: str, kind: str, tmp_path: Path) -> None:
     """Law: told to end at random moments, one or both, and started again each time: every record once, the same result."""
-    seed = random.randrange(1 << 30)
+    seed = new_seed()
     draw = random.Random(seed)
     form = draw.choice(["run", "after the step"])
     stops: list[Any] = [{"0": draw.uniform(0, 0.03), "1": -3}, {"1": -draw.randrange(1, 6)}, {}]
@@ -104,7 +104,7 @@ def test_a_grace_period_is_used_and_kept(engine: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", ["0", "1"])
 def test_killed_while_they_save(engine: str, victim: str, tmp_path: Path) -> None:
     """Law: SIGKILL to the worker that writes, or to another, at any moment: the job goes on from a whole checkpoint."""
-    seed = random.randrange(1 << 30)
+    seed = new_seed()
     stops = {victim: random.Random(seed).uniform(0, 0.1)}
     codes, output = train(engine, tmp_path, 0, kind="counted", form="run", saves=True, stops=stops)
     told = f"seed {seed}: {codes}\n{output}"
@@ -119,7 +119,7 @@ def test_killed_while_they_save(engine: str, victim: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("engine", ["torch"])
 def test_killed_again_and_again_each_time_on_another_number_of_workers(engine: str, tmp_path: Path) -> None:
     """Law 10 with real processes: SIGKILL after any step, then another W: the global batches of a job that never stops."""
-    seed = random.randrange(1 << 30)
+    seed = new_seed()
     draw = random.Random(seed)
     numbers = draw.sample(range(RECORDS), RECORDS)
     first = draw.choice([2, 3])

@@ -275,11 +275,27 @@ def test_a_process_compiles_when_another_one_takes_too_long(tmp_path: Path) -> N
         python(code + "crc32c.compiled(90)", tmp_path)
 
 
+COMPILE_UNTIL_TOLD = """
+import threading
+from distinput.kernels.example_messages import locate_features
+
+begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+def build(load_only=False):
+    begun.set()
+    may_end.wait(60)
+    ended.set()
+    locate_features._finish(None, None)
+
+locate_features._build = build
+locate_features._enqueue()
+assert begun.wait(60)
+"""
+
+
 def test_a_call_does_not_wait_behind_the_compilation_of_another_kernel(warm: Path) -> None:
-    code = LOAD + "from distinput.kernels import example_messages; example_messages.locate_features._enqueue()\n"
-    code += CRC_IS_RIGHT * 2
-    code += "print(crc32c.is_compiled, example_messages.locate_features.is_compiled)"
-    assert python(code, warm).split()[1] == "False"
+    code = LOAD + COMPILE_UNTIL_TOLD + CRC_IS_RIGHT * 2 + "assert not ended.is_set()\nmay_end.set()\n"
+    python(code + "assert crc32c.wait(60) and crc32c.is_compiled", warm)
 
 
 def test_damaged_files_in_the_cache_are_compiled_again(warm: Path) -> None:

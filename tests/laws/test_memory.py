@@ -90,8 +90,8 @@ def test_a_function_may_fill_one_buffer_again_and_again(size: int, wrap: str, ca
 class Refilling:
     """A source that reads each item into one buffer."""
 
-    def __init__(self, size: int) -> None:
-        self._fill = slowly(refilled(size))
+    def __init__(self, size: int, wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> None:
+        self._fill = wrap(refilled(size))
 
     def __len__(self) -> int:
         return MANY
@@ -132,7 +132,7 @@ def test_threads_are_not_tried_with_a_function_that_fills_one_buffer(
 ) -> None:
     monkeypatch.setattr(workers, "_BEFORE_TRIAL", 0.0)
     filled = Dataset.range(MANY).map(slowly(refilled(3, WRAPS[wrap])), num_parallel_calls=di.data.AUTOTUNE)
-    read = Dataset.from_source(Refilling(3), num_parallel_calls=di.data.AUTOTUNE)
+    read = Dataset.from_source(Refilling(3, slowly), num_parallel_calls=di.data.AUTOTUNE)
     between = Dataset.range(MANY).map(refilled(3, WRAPS[wrap]), di.data.AUTOTUNE).map(slowly(np.copy), di.data.AUTOTUNE)
     for dataset in (filled, read, between) if wrap in ("whole", "view", "reversed") else (filled, read):
         for _ in range(2):
@@ -184,7 +184,7 @@ def test_what_goes_from_one_function_to_the_next_is_looked_at() -> None:
 
 def test_reads_on_threads_that_fill_one_buffer_are_found() -> None:
     with pytest.raises(di.errors.InvalidArgumentError, match=r"^from_source: calls on several threads fill one array"):
-        list(Dataset.from_source(Refilling(3), num_parallel_calls=2))
+        list(Dataset.from_source(Refilling(3, beside_another), num_parallel_calls=2))
 
 
 def test_calls_on_threads_may_fill_buffers_of_their_own_and_return_arrays_that_stay_as_they_are() -> None:

@@ -8,7 +8,7 @@ import sys
 import tarfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -150,6 +150,19 @@ def test_a_source_of_a_large_mixture_holds_a_small_part_of_a_row_group(
     assert max(held) > 2_000_000
 
 
+POOL = pa.proxy_memory_pool(pa.default_memory_pool())
+"""Knows nothing of the memory that other tests leave to be freed; it stays as long as any memory of it may."""
+
+
+@pytest.fixture
+def own_pool() -> Iterator[None]:
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(POOL)
+    yield
+    pa.set_memory_pool(pool)
+
+
+@pytest.mark.usefixtures("own_pool")
 def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text of which a page has a megabyte, and so has the dictionary: few rows of it are held, and no thread decodes them."""
     files = 60

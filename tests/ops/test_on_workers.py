@@ -125,7 +125,7 @@ def test_random_pipelines_are_the_same_where_results_are_shared_or_made_here(
     pipeline: Pipeline, more: dict[str, Any]
 ) -> None:
     with ThreadPoolExecutor(2) as executor:
-        check_states(replace(pipeline).build(), pipeline.build().on_workers(executor, **more))
+        check_states(replace(pipeline).build(), replace(pipeline).build().on_workers(executor, **more))
 
 
 @settings(max_examples=cases(8, 300), deadline=None)
@@ -140,7 +140,7 @@ def test_random_pipelines_are_the_same_wherever_pieces_are_cut(pipeline: Pipelin
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as executor:
         patch.setattr(on_workers._Source, "took", drawing)
         patch.setattr(on_workers._LearnedSize, "first_rows", property(lambda _: drawn.choice([1, 4, 60])))
-        check_states(replace(pipeline).build(), pipeline.build().on_workers(executor))
+        check_states(replace(pipeline).build(), replace(pipeline).build().on_workers(executor))
 
 
 FILES: dict[str, Any] = {

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +31,7 @@ from distinput.cli.demo.demo import (
     place_of,
 )
 from distinput.cli.demo.program import Digits, Pass, Training, evaluate, evaluation_batches, mirrored, train
+from distinput.testing.ports import free_ports
 
 # ----------------------------------------------------------------------------
 # Runs the workers of a job as processes of this machine, watches them, kills them, and leaves none behind.
@@ -186,11 +186,7 @@ def _is_alive(process: int | None) -> bool:
 
 def _places(workers: int) -> list[dict[str, str]]:
     """A TF_CONFIG for every worker, with free ports."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(workers)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        cluster = {"worker": [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]}
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(workers)]}
     tasks = [{"type": "worker", "index": worker} for worker in range(workers)]
     return [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})} for task in tasks]
 

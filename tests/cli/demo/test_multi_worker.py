@@ -13,7 +13,7 @@ import pytest
 from distinput.cli import main
 from distinput.cli.demo import multi_worker as jobs
 from distinput.cli.demo.demo import TRAINING_BATCH, DemoReport
-from distinput.cli.demo.multi_worker import ENGINES, DemoJob, _together, check_engine
+from distinput.cli.demo.multi_worker import ENGINES, DemoJob, _places, _together, check_engine
 from distinput.cli.demo.program import Softmax, Training, evaluate, evaluation_batches, mirrored, train, write_files
 from distinput.errors import FailedPreconditionError
 
@@ -163,6 +163,14 @@ def test_a_process_that_fails_is_told_with_its_last_words(tmp_path: Path, monkey
         job.wait(60)
     assert job.alive(0) == []
     assert json.loads((tmp_path / "job.json").read_text())["engine"] == "torch"
+
+
+def test_workers_listen_on_ports_that_the_system_gives_to_nobody_else() -> None:
+    configs = [json.loads(place["TF_CONFIG"]) for place in _places(3)]
+    assert [config["task"]["index"] for config in configs] == [0, 1, 2]
+    addresses = configs[0]["cluster"]["worker"]
+    assert len(set(addresses)) == 3
+    assert all(10_000 <= int(address.rpartition(":")[2]) < 30_000 for address in addresses)
 
 
 def test_one_worker_is_not_enough(capsys: pytest.CaptureFixture[str]) -> None:

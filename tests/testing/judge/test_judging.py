@@ -56,7 +56,7 @@ def test_a_right_loader_keeps_all_laws() -> None:
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
 def test_what_is_wrong_is_found(kind: type[toys.Right], broken: set[str], says: str) -> None:
-    report = judged(kind, patience=8.0)
+    report = judged(kind)
     assert broken <= set(report.broken), str(report)
     assert any(says in finding.says for finding in report.findings if finding.verdict is Verdict.BROKEN), str(report)
     for law in set(LAWS) - {*broken, *IN_PROCESSES, "epochs", "seeds"}:

@@ -17,7 +17,7 @@ from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.play import Play, PlayTask
 from distinput.testing.judge.processes import Played, play_away
 from tests.depth import cases
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.testing.judge import toys
 
 pytestmark = pytest.mark.usefixtures("nothing_in_the_folder_of_temporary_files")
@@ -53,15 +53,15 @@ def test_ranks_may_wait_for_each_other(how: str) -> None:
 
 def test_a_rank_that_hangs_is_named() -> None:
     report = judge(
-        toys.hangs_on_rank_1, 17, ranks=2, batch=4, laws=["exactly once", "same order"], patience=3, play="processes"
+        toys.hangs_on_rank_1, 17, ranks=2, batch=4, laws=["exactly once", "same order"], patience=8, play="processes"
     )
-    assert report["exactly once"].says == "rank 1 of 17 records, 2 ranks, batches of 4: no step for 3 seconds"
+    assert report["exactly once"].says == "rank 1 of 17 records, 2 ranks, batches of 4: no step for 8 seconds"
     assert "hung" in report["same order"].says
 
 
 def test_a_process_that_does_not_end_is_named() -> None:
-    report = judge(toys.never_leaves, 17, ranks=1, batch=4, laws=["exactly once"], patience=3, play="processes")
-    assert "the process did not end for 3 seconds after its last step" in report["exactly once"].says
+    report = judge(toys.never_leaves, 17, ranks=1, batch=4, laws=["exactly once"], patience=8, play="processes")
+    assert "the process did not end for 8 seconds after its last step" in report["exactly once"].says
 
 
 @pytest.mark.parametrize("how", ["processes", "threads"])
@@ -147,11 +147,12 @@ def test_a_function_that_cannot_be_pickled_is_not_judged() -> None:
     [
         (toys.with_workers, "without an error: "),
         (toys.says_so, "RuntimeError: a worker has died"),
-        (toys.waits_forever, "no step for 3 seconds"),
+        (toys.waits_forever, "no step for 8 seconds"),
     ][: cases(2, 3)],
 )
 def test_a_worker_that_is_killed(make: object, says: str) -> None:
-    report = judge(make, 17, ranks=1, batch=2, workers=[2], laws=["worker killed"], patience=3)
+    patience = 8 if make is toys.waits_forever else PATIENCE
+    report = judge(make, 17, ranks=1, batch=2, workers=[2], laws=["worker killed"], patience=patience)
     assert says in report["worker killed"].says
     assert report.ok == (make is toys.says_so)
 
