@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from distinput.testing.dataset import check_dataset as check_dataset
     from distinput.testing.devices import check_devices as check_devices
     from distinput.testing.format import check_format as check_format
-    from distinput.testing.judge.interrupted import check_interrupted as check_interrupted
+    from distinput.testing.judge.judging import check_interrupted as check_interrupted
     from distinput.testing.laws.elements import check_blocks as check_blocks
     from distinput.testing.laws.elements import check_facts as check_facts
     from distinput.testing.laws.elements import check_rewrites as check_rewrites

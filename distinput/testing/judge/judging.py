@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`judge`: every law of loaders, tried on one."""
+"""`judge`: every law of loaders, tried on one; `check_interrupted`: a job of one that is stopped again and again."""
 
 import functools
 import sys
@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from typing import Any
 
-from distinput.testing.judge.delivery import Ids, ids_of
+from distinput.testing.judge.delivery import Ids, compared, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
+from distinput.testing.judge.play import restored, saved
 from distinput.testing.judge.processes import HOWS, Still, unpicklable, watched
 from distinput.testing.judge.report import JudgeReport, Ruling, broken, not_judged
 from distinput.testing.judge.trial import Settled, Trial
@@ -204,3 +206,54 @@ def _version(package: str) -> str:
         return version(package).partition("+")[0]
     except PackageNotFoundError:
         return "not installed"
+
+
+# ----------------------------------------------------------------------------
+# A job that is stopped several times, and continues with other ranks each time.
+# ----------------------------------------------------------------------------
+
+
+def check_interrupted(
+    make_loader: Callable[..., Any], job: Job, stops: Sequence[tuple[int, int]], *, ids: Ids = ids_of
+) -> None:
+    """Every record comes once, however often a job is stopped and with whatever ranks it goes on.
+
+    `distinput.testing.strategies` draws jobs, and the stops of one.
+
+    Args:
+      make_loader: makes the loader of a rank, as `judge` takes it.
+      job: the job.
+      stops: (steps, ranks): after so many steps, go on with so many ranks, which must divide the rows of a step. Rank r gets
+        the state of rank r modulo the number of ranks that saved.
+      ids: the records of a batch.
+
+    Raises:
+      AssertionError: a record is lost or comes again.
+      ValueError: ranks that do not divide the rows of a step.
+
+    >>> import distinput as di
+    >>> def mine(records, rank, ranks, global_batch):
+    ...     return di.data.Dataset.range(records).batch(global_batch).shard_batches(ranks, rank)
+    >>> check_interrupted(mine, Job(records=23, ranks=2, batch=3), [(1, 3), (1, 1), (0, 2)])
+    """
+    make = Maker(make_loader, job.records)
+    loaders = [make(job, rank) for rank in range(job.ranks)]
+    passes = [iter(loader) for loader in loaders]
+    found: list[Hashable] = []
+    for steps, ranks in stops:
+        found += _taken(passes, steps, ids)
+        states = [saved(loader, batches) for loader, batches in zip(loaders, passes, strict=True)]
+        other = job.on(ranks)
+        if other is None:
+            raise ValueError(f"check_interrupted: {ranks} ranks must divide the {job.global_batch} rows of a step")
+        loaders = [make(other, rank) for rank in range(ranks)]
+        passes = [restored(loader, states[rank % len(states)]) for rank, loader in enumerate(loaders)]
+        job = other
+    found += _taken(passes, job.most_steps, ids)
+    wrong = compared(found, range(job.records))
+    if wrong:
+        raise AssertionError(f"{job}, interrupted by {list(stops)}: {wrong}")
+
+
+def _taken(passes: Sequence[Any], steps: int, ids: Ids) -> list[Hashable]:
+    return [each for batches in passes for batch in islice(batches, steps) for each in ids(batch)]
