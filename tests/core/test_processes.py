@@ -21,6 +21,7 @@ from distinput.run import processes
 from distinput.run.processes import Processes, Workforce, check_sendable
 from distinput.run.segments import Closed
 from distinput.testing.left_behind import _open_files
+from tests.patience import wait_until
 
 
 def always() -> bool:
@@ -162,14 +163,13 @@ def test_work_that_ends_its_worker_each_time_is_an_error_and_no_hang(workers: Pr
 
 
 def test_what_a_worker_had_not_answered_is_given_to_another(workers: Processes, tmp_path: Path) -> None:
-    long = (
-        "sleep once",
-        str(tmp_path / "mark"),
-    )  # so that the worker is killed before its answer, however late that is
+    mark = tmp_path / "mark"
+    long = ("sleep once", str(mark))  # so that the worker is killed before its answer, however late that is
     for order in (1, long, 3, np.arange(9)):
         workers.send(0, order)
     assert workers.receive(0, always) == 1
     lost = workers.pids[0]
+    wait_until(mark.exists)
     os.kill(lost, signal.SIGKILL)
     assert workers.receive(0, always) == long
     assert is_gone(lost)

@@ -222,6 +222,7 @@ def test_requests_are_answered_after_a_thread_of_fsspec_that_did_not_start(monke
     pytest.importorskip("aiohttp")
     for name in ("loop", "iothread"):  # as in a process that has made no request
         monkeypatch.setattr(asyn, name, [None])
+    monkeypatch.setattr("fsspec.implementations.http.HTTPFileSystem._cache", {})
     ThreadStarts(monkeypatch).fail(1)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         file_system("http://a.invalid/thread?first")

@@ -321,8 +321,8 @@ def noting(folder: str) -> Any:
     return noted
 
 
-@pytest.mark.parametrize("shared", [0, 1 << 20])
-def test_jobs_of_two_clients_cost_one_where_they_share(client: Any, shared: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared, lost", [(0, False), (1 << 20, False), (1 << 20, True)])
+def test_jobs_of_two_clients_cost_one_where_they_share(client: Any, shared: int, lost: bool, tmp_path: Path) -> None:
     import distributed
 
     def job(service: Any) -> di.data.Dataset[Any]:
@@ -333,13 +333,13 @@ def test_jobs_of_two_clients_cost_one_where_they_share(client: Any, shared: int,
         both = []
         for number, element in enumerate(job(client)):
             both.append((int(element), int(next(second))))
-            if number == 300:
+            if lost and number == 300:
                 with suppress(Exception):  # it tells nobody
                     client.run(os._exit, 1, workers=[next(iter(client.nthreads()))], on_error="ignore")
     assert [x for x, _ in both] == [y for _, y in both]
     assert sorted(x for x, _ in both) == list(range(0, 1280, 2))
-    made = (tmp_path / "calls").stat().st_size
-    assert (made < 1100) if shared else (made >= 1280)
+    if not lost:  # what was shared and not read yet is made again, which may be all
+        assert (tmp_path / "calls").stat().st_size == (640 if shared else 1280)
 
 
 def test_off_comes_once_for_each_worker(client: Any) -> None:
