@@ -19,6 +19,22 @@ from distinput.values.buffers import FEWEST_BYTES, counts_are_exact
 pytestmark = pytest.mark.skipif(not counts_are_exact(), reason="buffers are used again by reference counts")
 
 
+class RefersToAnything(ThreadDevices):
+    """As a device whose memory holds what NumPy warns of: the largest floats, and those that are no numbers."""
+
+    def put(self, value: Any, device: int, *, owned: bool) -> Any:
+        there = super().put(value, device, owned=owned)
+        if is_large(value) and value.dtype == np.float32:
+            there = np.full_like(value, np.finfo(np.float32).max)
+            there.view(np.uint32)[::2] = 0x7F800001  # a NaN that signals
+        return there
+
+
+def test_memory_that_holds_anything_is_wrong_and_warns_of_nothing() -> None:
+    with pytest.raises(AssertionError, match="what was put is wrong, because its memory was used again"):
+        check_recycled_buffers(RefersToAnything, 2)
+
+
 def test_memory_is_used_again_while_the_law_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     pools: list[buffers.Buffers] = []
 
