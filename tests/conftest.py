@@ -4,6 +4,8 @@
 import gc
 import os
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,11 +43,27 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     FORKED.on = not DEEP and item.get_closest_marker("fresh_process") is None
     loads = item.get_closest_marker("loads")
     FORKED.loads = loads.args[0] if loads else ""
+    before = set(threading.enumerate())
     try:
         return (yield)
     finally:
         FORKED.on, FORKED.loads = False, ""
         restore_variables()
+        _let_threads_end(before)
+
+
+_FOR_THREADS_TO_END = 1.0  # seconds for those that a test leaves; some are for all tests, and do not end
+
+
+def _let_threads_end(before: set[threading.Thread]) -> None:
+    """Wait for threads of this library that a test has left to end, which the next one would take for its own."""
+    names = {each: each.name for each in set(threading.enumerate()) - before}
+    left = [each for each, name in names.items() if name.startswith("distinput") and name != "distinput-kernels"]
+    if left:
+        gc.collect()  # what an iterator in a circle has begun ends with it
+    until = time.monotonic() + _FOR_THREADS_TO_END
+    for thread in left:
+        thread.join(max(0.0, until - time.monotonic()))
 
 
 _MODULES_BETWEEN = 50

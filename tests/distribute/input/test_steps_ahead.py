@@ -75,6 +75,12 @@ def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "distinput-steps-ahead"]
 
 
+@pytest.fixture(autouse=True)
+def wait_for_threads_of_others() -> None:
+    """Earlier tests may have dropped iterators, whose threads end a moment later."""
+    wait_for_no_threads()
+
+
 def wait_for_no_threads() -> None:
     wait_until(lambda: gc.collect() >= 0 and not threads())
 
