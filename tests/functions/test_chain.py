@@ -136,7 +136,7 @@ def test_a_function_cannot_end_a_data_set_by_stop_iteration(maps: int) -> None:
 
 def test_slow_calls_are_sent_one_by_one_and_quick_ones_together(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Times(monkeypatch, here=0.006)
-    monkeypatch.setattr("distinput.run.run.perf_counter", lambda: calls.now)
+    monkeypatch.setattr("distinput.run.run.perf_counter", calls.now)
     blocks = RANGE(100).node.open({"row": 0}, Run())
     slow = called(blocks, {"input": {}, "skip": 0}, calls)
     assert len(next(slow)[0]) == 1

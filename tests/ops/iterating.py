@@ -43,13 +43,23 @@ def state_bytes(dataset: Dataset, elements: int) -> int:
 
 
 class Times:
-    """Calls that take their time by the clock of the runs, so long on the main thread and so long on others, at any load."""
+    """Calls that take their time by the clock of the runs, so long on the main thread and so long on others, at any load.
+
+    What the main thread does meanwhile is not on the clock of the others: a call of theirs may be long under way.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, here: float, elsewhere: float = 0.0) -> None:
-        self.here, self.elsewhere, self.now, self.lock = here, elsewhere, 0.0, threading.Lock()
-        monkeypatch.setattr(Run, "clock", staticmethod(lambda: self.now))
+        self.here, self.elsewhere, self.lock = here, elsewhere, threading.Lock()
+        self.spent_here = self.spent_elsewhere = 0.0
+        monkeypatch.setattr(Run, "clock", staticmethod(self.now))
+
+    def now(self) -> float:
+        return self.spent_elsewhere + (self.spent_here if threading.current_thread() is threading.main_thread() else 0.0)
 
     def __call__(self, x: Any) -> Any:
         with self.lock:
-            self.now += self.here if threading.current_thread() is threading.main_thread() else self.elsewhere
+            if threading.current_thread() is threading.main_thread():
+                self.spent_here += self.here
+            else:
+                self.spent_elsewhere += self.elsewhere
         return x
