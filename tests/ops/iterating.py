@@ -54,7 +54,8 @@ class Times:
         monkeypatch.setattr(Run, "clock", staticmethod(self.now))
 
     def now(self) -> float:
-        return self.spent_elsewhere + (self.spent_here if threading.current_thread() is threading.main_thread() else 0.0)
+        on_main = threading.current_thread() is threading.main_thread()
+        return self.spent_elsewhere + (self.spent_here if on_main else 0.0)
 
     def __call__(self, x: Any) -> Any:
         with self.lock:
