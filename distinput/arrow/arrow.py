@@ -221,7 +221,8 @@ class NullsError(Exception):
     def filling(self) -> str:
         """The option that replaces these nulls. Fields of objects in lists differ in type: an empty list fits them all."""
         of_fields = not self.kind.startswith("fixed_size") and ("struct<" in self.kind or "map<" in self.kind)
-        return f"say what to put in their place with nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
+        value = "{field: value}" if self.kind.startswith("struct<") else "()" if of_fields else "value"
+        return f"say what to put in their place with nulls={{{self.column!r}: {value}}}"
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -779,6 +780,9 @@ def _to_columns(array: Any, place: _Place) -> Any:
         if is_in_place(kind):
             value, valid = array.field(0), array.field(1).fill_null(False)  # a null in the place of a list that is one
             return Nullable(value=_to_columns(value, place), valid=_to_columns(valid, place))
+        # In lists a null struct is no row, and NaN in each field would be one; elsewhere a struct without fields has none.
+        if array.null_count and (place.above or not kind.num_fields) and not _fills(kind, place):
+            place.refuse(array)
         # `flatten` makes each field of a null struct a null.
         return {
             field.name: _to_columns(part, place.field(field.name))
@@ -815,7 +819,16 @@ def has_missing(kind: Any) -> bool:
 
 def all_missing(kind: Any) -> bool:
     """Whether NumPy has values for a null of this type: in the place of a null struct, one for each of its fields."""
-    return all(all_missing(field.type) for field in kind) if types.is_struct(kind) else has_missing(kind)
+    if types.is_struct(kind):
+        return bool(kind.num_fields) and all(all_missing(field.type) for field in kind)
+    return has_missing(kind)
+
+
+def _fills(kind: Any, place: _Place) -> bool:
+    """Whether something is put in the place of nulls of this type, or of a field of it."""
+    if types.is_struct(kind):
+        return any(_fills(field.type, place.field(field.name)) for field in kind)
+    return place.fill is not None
 
 
 def _missing(kind: Any) -> Any:
