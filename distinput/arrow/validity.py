@@ -347,8 +347,10 @@ def _without_nulls(
         for field, part in zip(kind, array.flatten(), strict=True):
             place = f"{name}.{field.name}"
             # A struct in it whose fields are marked stays null, and these get zeros.
-            if told and place not in names_of_marks and not (
-                types.is_struct(stored(part).type) and _any_inside(place, names_of_marks)
+            if (
+                told
+                and place not in names_of_marks
+                and not (types.is_struct(stored(part).type) and _any_inside(place, names_of_marks))
             ):
                 part = _zeros_at_nulls(part, array)
             whole, marks = _marked(part, place, 0, names_of_marks, fill, told=told)
