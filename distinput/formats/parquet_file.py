@@ -124,7 +124,7 @@ _BESIDE = ((4, 5), (6, 7)), ((14, 15),)
 
 def _last_byte(decoded: Any) -> int:
     """Where everything ends that a footer tells the place of."""
-    ends = [0]
+    ends = [len(b"PAR1")]
     for group in part_of(decoded, _ROW_GROUPS, list):
         for column in part_of(group, _COLUMNS, list):
             described = part_of(column, _META_DATA, dict)
