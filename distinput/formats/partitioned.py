@@ -150,7 +150,7 @@ def _split(format: Format, kinds: PartitionDtypes, nulls_of: Sequence[str]) -> F
             mark = "" if tells == "in place" else f"{name}_valid"
             asked.append((name, mark))
             columns = (*columns, mark) if mark and columns is not None and name in columns else columns
-    made = Partitioned(format, kinds, fill, marks=tuple(asked))
+    made = Partitioned(format, kinds, fill, told=tuple(asked))
     if columns is None:
         return made
     rest = made.inner_columns(columns)
@@ -180,7 +180,7 @@ class Partitioned(Format):
       fill: (name, value) pairs: what to put in the place of nulls.
       columns: names of the columns to read, of both kinds, in this order; None: all.
       term: rows for which this condition cannot be true are not wanted; None: all are.
-      marks: (name, mark) of the columns that tell where a folder says null, by a column with the name of the mark; "": they
+      told: (name, mark) of the columns that tell where a folder says null, by a column with the name of the mark; "": they
         are a `Nullable`.
     """
 
@@ -189,7 +189,7 @@ class Partitioned(Format):
     fill: tuple[tuple[str, Any], ...] = ()
     columns: tuple[str, ...] | None = None
     term: Any = None
-    marks: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    told: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     has_columns = True
     maps = False
@@ -214,11 +214,11 @@ class Partitioned(Format):
     @property
     def beside(self) -> dict[str, str]:
         """The columns that are read and say where those of folders are null, with the names of these."""
-        return {mark: name for name, mark in self.marks if mark and (self.columns is None or mark in self.columns)}
+        return {mark: name for name, mark in self.told if mark and (self.columns is None or mark in self.columns)}
 
     def inner_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Those of some columns that the other format reads."""
-        own = {name for name, _ in self.kinds} | {mark for _, mark in self.marks}
+        own = {name for name, _ in self.kinds} | {mark for _, mark in self.told}
         return tuple([name for name in columns if name not in own])
 
     def values(self, path: str) -> dict[str, Any]:
@@ -227,7 +227,7 @@ class Partitioned(Format):
         Raises:
           InvalidArgumentError: a folder is missing, or what it says does not fit the type of its column.
         """
-        texts, found, fill = _folders(path), {}, {**_zeros(self.kinds, dict(self.marks)), **dict(self.fill)}
+        texts, found, fill = _folders(path), {}, {**_zeros(self.kinds, dict(self.told)), **dict(self.fill)}
         for name, dtype in self.kinds:
             if name not in texts:
                 raise InvalidArgumentError(f"{path}: is in no folder '{name}=...', as the other files are")
@@ -237,7 +237,7 @@ class Partitioned(Format):
     def wants(self, path: str) -> bool:
         if self.term is None:
             return True
-        null = [name for name, _ in self.marks if _folders(path).get(name) == NULL]
+        null = [name for name, _ in self.told if _folders(path).get(name) == NULL]
         values = {
             name: value
             for name, value in self.values(path).items()
@@ -263,7 +263,7 @@ class Partitioned(Format):
         return replace(made, structure=made.structure.as_told(inner.structure))
 
     def _leaf(self, name: str, value: Any, mark: Any = _MARK) -> Any:
-        return Nullable(value=value, valid=mark) if (name, "") in self.marks else value
+        return Nullable(value=value, valid=mark) if (name, "") in self.told else value
 
     def check_spec(self, path: str, spec: Spec) -> None:
         self.values(path)
