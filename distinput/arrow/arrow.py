@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow arrays as columns, without a copy where both keep their values alike; checked where they come from strangers."""
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -850,8 +850,10 @@ def replacement(column: str, fill: Any, kind: Any) -> Any:
         made = pa.scalar(fill, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # pyarrow's, of a value of users
         raise FillError(f"{what}: {error}") from None
-    if isinstance(fill, float | np.floating) and not pa.types.is_floating(kind) and made.as_py() != fill:
-        raise FillError(f"{what}: it would become {made.as_py()}")
+    floats = types.is_floating(kind)
+    became = made.as_py() if floats or isinstance(fill, float | np.floating) else fill
+    if math.isinf(became) > math.isinf(fill) if floats else became != fill:
+        raise FillError(f"{what}: it would become {became}")
     return made
 
 
@@ -985,10 +987,10 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
             place.items(holding).refuse(values)
         values = values.flatten()
     full = (n, *shape)
-    if len(values) != prod(full):
+    if len(values) != math.prod(full):
         raise odd
     flat = _to_columns(values, place.items(holding))
-    if not isinstance(flat, Dense | Strings) or len(flat) != prod(full):
+    if not isinstance(flat, Dense | Strings) or len(flat) != math.prod(full):
         raise odd
     return flat.reshape(full)
 
