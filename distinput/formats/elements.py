@@ -196,7 +196,9 @@ def _check_lists(column: Any, leaf: TensorSpec) -> None:
     assert leaf.ragged_rank is not None
     for size in leaf.shape[: leaf.ragged_rank + 1]:
         if size is not None and (column.sizes != size).any():
-            raise DataLossError(f"a ragged tensor has {column.sizes.tolist()[:10]} rows, and the spec says {leaf.shape}")
+            raise DataLossError(
+                f"a ragged tensor has {column.sizes.tolist()[:10]} rows, and the spec says {leaf.shape}"
+            )
         column = column.flat
 
 
