@@ -238,12 +238,12 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, An
         return array
     kind, valid = array.type, array.is_valid()
     has_fields = types.is_struct(kind) and kind.num_fields
-    kept = valid if own or outer is None else compute.or_(valid, outer)
+    as_is = valid if own or outer is None else compute.or_(valid, outer)
     if array.null_count and (own or outer is not None) and not has_fields:
         if kind == pa.struct([]):
-            array = pa.array([None if null else {} for null in compute.and_not(kept, valid).to_pylist()], kind)
+            array = pa.array([None if null else {} for null in compute.and_not(as_is, valid).to_pylist()], kind)
         else:
-            array = compute.if_else(kept, array, _instead(kind, path, fill))
+            array = compute.if_else(as_is, array, _instead(kind, path, fill))
     told = array
     if has_fields:
         outer = valid if own else outer
@@ -251,7 +251,7 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, An
             _told(part, (*path, inner.name), nulls, fill, outer)
             for part, inner in zip(array.flatten(), kind, strict=True)
         ]
-        mask = None if own or inside else compute.and_not(kept, valid)
+        mask = None if own or inside else compute.and_not(as_is, valid)
         told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind], mask=mask)
     elif is_list(kind):
         sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
