@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow arrays as columns, without a copy where both keep their values alike; checked where they come from strangers."""
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -221,7 +221,8 @@ class NullsError(Exception):
     def filling(self) -> str:
         """The option that replaces these nulls. Fields of objects in lists differ in type: an empty list fits them all."""
         of_fields = not self.kind.startswith("fixed_size") and ("struct<" in self.kind or "map<" in self.kind)
-        return f"say what to put in their place with nulls={{{self.column!r}: {'()' if of_fields else 'value'}}}"
+        value = "{field: value}" if self.kind.startswith("struct<") else "()" if of_fields else "value"
+        return f"say what to put in their place with nulls={{{self.column!r}: {value}}}"
 
 
 def schema_spec(schema: Any) -> Spec:
@@ -779,6 +780,9 @@ def _to_columns(array: Any, place: _Place) -> Any:
         if is_in_place(kind):
             value, valid = array.field(0), array.field(1).fill_null(False)  # a null in the place of a list that is one
             return Nullable(value=_to_columns(value, place), valid=_to_columns(valid, place))
+        # In lists a null struct is no row, and NaN in each field would be one; elsewhere a struct without fields has none.
+        if array.null_count and (place.above or not kind.num_fields) and not _fills(kind, place):
+            place.refuse(array)
         # `flatten` makes each field of a null struct a null.
         return {
             field.name: _to_columns(part, place.field(field.name))
@@ -815,7 +819,16 @@ def has_missing(kind: Any) -> bool:
 
 def all_missing(kind: Any) -> bool:
     """Whether NumPy has values for a null of this type: in the place of a null struct, one for each of its fields."""
-    return all(all_missing(field.type) for field in kind) if types.is_struct(kind) else has_missing(kind)
+    if types.is_struct(kind):
+        return bool(kind.num_fields) and all(all_missing(field.type) for field in kind)
+    return has_missing(kind)
+
+
+def _fills(kind: Any, place: _Place) -> bool:
+    """Whether something is put in the place of nulls of this type, or of a field of it."""
+    if types.is_struct(kind):
+        return any(_fills(field.type, place.field(field.name)) for field in kind)
+    return place.fill is not None
 
 
 def _missing(kind: Any) -> Any:
@@ -837,8 +850,10 @@ def replacement(column: str, fill: Any, kind: Any) -> Any:
         made = pa.scalar(fill, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:  # pyarrow's, of a value of users
         raise FillError(f"{what}: {error}") from None
-    if isinstance(fill, float | np.floating) and not pa.types.is_floating(kind) and made.as_py() != fill:
-        raise FillError(f"{what}: it would become {made.as_py()}")
+    floats = types.is_floating(kind)
+    became = made.as_py() if floats or isinstance(fill, float | np.floating) else fill
+    if math.isinf(became) > math.isinf(fill) if floats else became != fill:
+        raise FillError(f"{what}: it would become {became}")
     return made
 
 
@@ -972,10 +987,10 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
             place.items(holding).refuse(values)
         values = values.flatten()
     full = (n, *shape)
-    if len(values) != prod(full):
+    if len(values) != math.prod(full):
         raise odd
     flat = _to_columns(values, place.items(holding))
-    if not isinstance(flat, Dense | Strings) or len(flat) != prod(full):
+    if not isinstance(flat, Dense | Strings) or len(flat) != math.prod(full):
         raise odd
     return flat.reshape(full)
 

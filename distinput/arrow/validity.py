@@ -186,7 +186,7 @@ def marked(batch: Any, marks: Sequence[tuple[str, str]], fill: Mapping[str, Any]
     arrays: list[Any] = []
     beside: list[tuple[str, Any]] = []
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
-        if any(path == name or path.startswith((f"{name}.", f"{name}[]")) for path in names_of_marks):
+        if name in names_of_marks or _any_inside(name, names_of_marks):
             array, found = _marked(array, name, 0, names_of_marks, fill)
             beside += found
         names.append(name)
@@ -231,6 +231,11 @@ def by_place(schema: Any, fill: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+def _any_inside(name: str, names_of_marks: Iterable[str]) -> bool:
+    """Whether there are marks of what is in a column or field."""
+    return any(path.startswith((f"{name}.", f"{name}[]")) for path in names_of_marks)
+
+
 def _joined(names: list[str], arrays: list[Any], beside: Sequence[tuple[str, Any]]) -> tuple[list[str], list[Any]]:
     for name, array in beside:
         if name in names:
@@ -259,7 +264,7 @@ def _find(
     kind, path = array.type, name + "[]" * depth
     if types.is_struct(kind):
         parts = array.flatten()
-        if structs and array.null_count and (every or in_lists or not all_missing(kind)):
+        if array.null_count and _tells_structs(kind, structs, every, in_lists):
             found[path] = None
             places = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
             parts = [take(stored(part), places) for part in parts]
@@ -270,6 +275,13 @@ def _find(
         found[path] = None
     if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
         _find(items_of(array)[0], name, depth + 1, found, structs, every, in_lists=True)
+
+
+def _tells_structs(kind: Any, structs: bool, every: bool, in_lists: bool) -> bool:
+    """Whether the paths of null structs are told, by the arguments of `null_paths`, because nothing in them tells it."""
+    if structs:
+        return every or in_lists or not all_missing(kind)
+    return not kind.num_fields or (in_lists and all_missing(kind))
 
 
 def items_of(array: Any) -> tuple[Any, Any]:
@@ -326,13 +338,20 @@ def _without_nulls(
     source, array = array, stored(array)
     kind = array.type
     if types.is_struct(kind):
+        if mark is None and not _any_inside(name, names_of_marks):
+            return array, []  # its nulls are met where columns are made of it
         names: list[str] = []
         arrays: list[Any] = []
         inside: list[tuple[str, Any]] = []
         told = told or mark is not None
         for field, part in zip(kind, array.flatten(), strict=True):
             place = f"{name}.{field.name}"
-            if told and place not in names_of_marks:
+            # A struct in it whose fields are marked stays null, and these get zeros.
+            if (
+                told
+                and place not in names_of_marks
+                and not (types.is_struct(stored(part).type) and _any_inside(place, names_of_marks))
+            ):
                 part = _zeros_at_nulls(part, array)
             whole, marks = _marked(part, place, 0, names_of_marks, fill, told=told)
             names, arrays, inside = [*names, field.name], [*arrays, whole], [*inside, *marks]
@@ -368,11 +387,10 @@ def _without_nulls(
 
 
 def _zeros_at_nulls(part: Any, whole: Any) -> Any:
-    """What a struct holds with zeros where the struct is null; a struct in it stays null, and its own fields get them."""
-    if types.is_struct(part.type):
-        return part
+    """What a struct holds, with zeros where the struct is null."""
     if isinstance(part, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(part.type, _zeros_at_nulls(part.storage, whole))
+        storage = _zeros_at_nulls(part.storage, whole)
+        return pa.ExtensionArray.from_storage(part.type, storage) if storage.type == part.type.storage_type else storage
     part = stored(part)
     if pa.types.is_null(part.type):
         return pa.repeat(pa.scalar(b""), len(part))
@@ -423,6 +441,8 @@ def _zeros(kind: Any) -> Any:
         return pa.ExtensionArray.from_storage(kind, _zeros(kind.storage_type))
     if types.is_struct(kind):
         fields = list(kind)
+        if not fields:
+            return pa.array([{}], kind)
         return pa.StructArray.from_arrays([_zeros(field.type) for field in fields], fields=fields)
     if types.is_fixed_size_list(kind):
         items = pa.concat_arrays([pa.nulls(0, kind.value_type), *[_zeros(kind.value_type)] * kind.list_size])

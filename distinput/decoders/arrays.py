@@ -145,6 +145,24 @@ def reading_archive() -> Iterator[None]:
         raise MalformedArchive(str(error)) from error
 
 
+def archive_in(file: Any) -> Any:
+    """The archive in a file object: a `zipfile.ZipFile`.
+
+    Raises:
+      MalformedArchive: it is damaged, or stands behind another one, whose members no reader sees.
+    """
+    with reading_archive():
+        archive = zipfile.ZipFile(file)
+        first = min([member.header_offset for member in archive.infolist()], default=archive.start_dir)
+        file.seek(0)
+        before = file.read(4) if first else b""
+    if before == b"PK\3\4":
+        raise MalformedArchive(
+            f"another archive stands before byte {first}, and its arrays would be lost; bytes of archives cannot be joined"
+        )
+    return archive
+
+
 def content_of(archive: Any, name: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The content of a member of an archive, in memory once; `ZipFile.read` has it there twice.
 
@@ -224,9 +242,7 @@ def decode_npz(contents: bytes) -> dict[str, Any]:
 
 def _of_archive(contents: bytes) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    with reading_archive():
-        archive = zipfile.ZipFile(io.BytesIO(contents))
-    with archive:
+    with archive_in(io.BytesIO(contents)) as archive:
         members = archive.infolist()
         size = sum(member.file_size for member in members)  # reading stops where a member is longer than it says
         if size > MOST_BYTES:

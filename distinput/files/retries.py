@@ -2,6 +2,7 @@
 """Requests to remote storage that fail, or do not come back, are made again: the one place for it."""
 
 import errno
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -113,8 +114,12 @@ class Retries:
 def what_failed(error: Exception) -> Exception:
     """The error that another one was made of, where that one says that a file is missing and this one does not.
 
-    fsspec says so of whatever went wrong on the web: also of servers that are overloaded, and of missing rights.
+    fsspec says so of whatever went wrong on the web: also of servers that are overloaded, and of missing rights. And a process
+    that can open no more files cannot read where names are looked up, of which the system says that nobody knows the name.
     """
+    # By name: `socket` may not be loaded, and cannot be where no file can be opened.
+    if any(type(each).__name__ == "gaierror" for each in _causes(error)) and _no_more_files():
+        return OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}, so no name of a server can be looked up: {error}")
     if type(error).__module__.startswith("aiohttp.") and without_secrets(str(error)) != str(error):
         cause: BaseException | None = error if isinstance(getattr(error, "status", None), int) else None
     else:
@@ -173,6 +178,15 @@ def _exhausted(error: BaseException) -> bool:
     return any(
         getattr(each, "errno", None) in _EXHAUSTED or "Too many open files" in str(each) for each in _causes(error)
     )
+
+
+def _no_more_files() -> bool:
+    """Whether this process can open no file now."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return True
+    return False
 
 
 def _unreachable(error: BaseException) -> bool:

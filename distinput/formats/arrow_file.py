@@ -34,6 +34,13 @@ ipc = library("pyarrow.ipc")
 
 
 MAGIC = b"ARROW1"
+
+_JOINED = b"ARROW1ARROW1\0\0"
+"""The end of a file, and the beginning of another one."""
+
+_NEAR_BYTES = 64
+"""As many bytes at most stand between the last message and the footer, such as the mark of the end."""
+
 _CONTINUED, _MARK = 0xFFFFFFFF, b"\xff" * 4
 _BEHIND_BYTES = 1 << 16  # looked at behind the end of a stream
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
@@ -115,6 +122,8 @@ def batches_of_file(path: str) -> Batches:
     if outside.any():
         number = int(outside.argmax())
         raise _damage(path, f"record batch {number} at byte {starts[number]} lies outside of it")
+    dictionaries_end = int((others["offset"].astype(np.int64) + others["head"] + others["body"]).max(initial=0))
+    _check_alone(path, begin, max(dictionaries_end, int((starts + heads + bodies).max(initial=0))))
     data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
     found = []
     for number, (head, end) in enumerate(zip(heads.tolist(), ends, strict=True)):
@@ -126,6 +135,29 @@ def batches_of_file(path: str) -> Batches:
             raise _damage(path, f"what should be record batch {number} at byte {starts[number]} is something else")
         found.append(message)
     return _batches(path, starts, heads + bodies, found, dictionaries=len(others) > 0, swapped=swapped)
+
+
+def _check_alone(path: str, begin: int, last: int) -> None:
+    """Refuse files that were joined byte by byte: the footer of the last one counts from its own beginning.
+
+    Args:
+      path: of the file.
+      begin: the byte at which the footer begins.
+      last: the byte behind all messages that it lists; 0: it lists none.
+
+    Raises:
+      DataLossError: they were.
+    """
+    last = last or 16 + int.from_bytes(read_range(path, 12, 16), "little")  # the schema is the only message
+    first = max(0, begin - last - _NEAR_BYTES)
+    near = read_range(path, first, min(begin, begin - last + _NEAR_BYTES)) if begin - last > _NEAR_BYTES else b""
+    place = near.find(_JOINED)
+    if place >= 0:
+        raise DataLossError(
+            f"{path}: holds several Arrow files one behind the other, the last from byte {first + place + len(MAGIC)} on; "
+            "readers see no other one, so bytes of Arrow files cannot be joined: name the files themselves, which one dataset "
+            "reads in order"
+        )
 
 
 def batches_of_stream(path: str, data: Bytes) -> Batches:

@@ -137,7 +137,7 @@ def _nothing(leaf: LeafSpec) -> Any:
 
 def _decoded_optionals(columns: Any, leaf: OptionalSpec) -> Column:
     spec = Spec.of(leaf.element_spec)
-    kept = [decoded(columns[str(i)], each) for i, each in enumerate(spec.leaves)]
+    kept = [decoded(columns[str(i)], each, checked=False) for i, each in enumerate(spec.leaves)]
     present = columns["present"].materialize().array.tolist()
     rows = zip(*[column.values() for column in kept], strict=True) if kept else [()] * len(present)
     items = [
@@ -149,11 +149,16 @@ def _decoded_optionals(columns: Any, leaf: OptionalSpec) -> Column:
     return Datasets(items, STRING)
 
 
-def decoded(columns: Any, leaf: LeafSpec) -> Column:
+def decoded(columns: Any, leaf: LeafSpec, checked: bool = True) -> Column:
     """The rows of a leaf from what was kept of them; views where that is possible.
 
+    Args:
+      columns: what was kept.
+      leaf: the spec.
+      checked: whether each row must fit it; what stands for the value of an empty Optional may not.
+
     Raises:
-      DataLossError: shapes and values do not fit each other.
+      DataLossError: shapes and values do not fit each other, or the spec.
     """
     if isinstance(leaf, OptionalSpec):
         return _decoded_optionals(columns, leaf)
@@ -164,6 +169,8 @@ def decoded(columns: Any, leaf: LeafSpec) -> Column:
         return loose_rows(made) if leaf.ragged_rank == 0 and isinstance(made, Ragged) else made
     if kind == LISTS:
         ragged: Column = _from_stored(columns, leaf)
+        if checked:
+            _check_lists(ragged, leaf)
         return ragged
     values = _from_stored(columns["values"], leaf)
     shapes = [tuple(shape.tolist()) for shape in columns["shape"].values()]
@@ -173,7 +180,26 @@ def decoded(columns: Any, leaf: LeafSpec) -> Column:
             rows = [_ragged(row, splits) for row, splits in zip(rows, columns["splits"].values(), strict=True)]
     except _MisfitError as error:
         raise DataLossError(f"an array does not fit the shape that is kept with it: {error}") from error
+    for row in rows if checked else ():
+        if not leaf.fits_value(row):
+            raise DataLossError(f"an array has the shape {shape_of(row)}, and the spec says {leaf.shape}")
     return column_of(rows, leaf.dtype) if rows else _no_rows(leaf)
+
+
+def _check_lists(column: Any, leaf: TensorSpec) -> None:
+    """Refuse ragged tensors of which a size that is known is another one.
+
+    Raises:
+      DataLossError: there is one.
+    """
+    assert leaf.shape is not None
+    assert leaf.ragged_rank is not None
+    for size in leaf.shape[: leaf.ragged_rank + 1]:
+        if size is not None and (column.sizes != size).any():
+            raise DataLossError(
+                f"a ragged tensor has {column.sizes.tolist()[:10]} rows, and the spec says {leaf.shape}"
+            )
+        column = column.flat
 
 
 _NONE: Ints = np.empty(0, np.int64)
@@ -328,11 +354,14 @@ class Elements(TableFormat):
         return self.spec(path)
 
     def check_spec(self, path: str, spec: Spec) -> None:
-        """Reject a file whose columns are not those of the spec.
+        """Reject a file whose columns are not those of the spec, or hold nulls, which no element is kept as.
 
         Raises:
-          DataLossError: they are not.
+          DataLossError: they are not, or do.
         """
+        batches = _ARROW._file(path).batches
+        if batches is not None and batches.nulls:
+            raise DataLossError(f"{path}: damaged: record batch {batches.nulls[0]} holds nulls, and elements have none")
         found, wanted = _ARROW.spec_of(path), self._kept[2]
         if found != wanted:
             raise DataLossError(
@@ -453,7 +482,10 @@ _Kept = tuple[Spec, tuple[LeafSpec, ...], Spec]
 @lru_cache(maxsize=256)
 def _kept(layout: str, given: Spec | None) -> _Kept:
     spec, leaves = spec_of_layout(layout, given), leaves_of_json(json.loads(layout))
-    return spec, leaves, stored(Spec(spec.structure, leaves))
+    try:
+        return spec, leaves, stored(Spec(spec.structure, leaves))
+    except RecursionError as error:
+        raise DataLossError(f"the spec of the elements is damaged: {error}") from error
 
 
 def layout_of(spec: Spec) -> str:

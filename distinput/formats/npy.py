@@ -18,9 +18,9 @@ from distinput.decoders.arrays import (
     ARRAY_MARK,
     MalformedArchive,
     MalformedArray,
+    archive_in,
     content_of,
     npy_header,
-    reading_archive,
 )
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
@@ -420,8 +420,7 @@ def _arrays(path: str, stamp: str, columns: tuple[str, ...] | None, local: str |
     del stamp
     with naming(path), open_ranges(path) as file:
         try:
-            with reading_archive():
-                archive = zipfile.ZipFile(file)
+            archive = archive_in(file)
         except MalformedArchive as error:
             raise DataLossError(f"{path}: not a .npz archive, or damaged: its list of members: {error}") from error
         with archive:

@@ -124,7 +124,7 @@ _BESIDE = ((4, 5), (6, 7)), ((14, 15),)
 
 def _last_byte(decoded: Any) -> int:
     """Where everything ends that a footer tells the place of."""
-    ends = [0]
+    ends = [len(b"PAR1")]
     for group in part_of(decoded, _ROW_GROUPS, list):
         for column in part_of(group, _COLUMNS, list):
             described = part_of(column, _META_DATA, dict)
@@ -351,9 +351,24 @@ def _read_footer(path: str, stamp: str) -> Footer:
     if rows != metadata.num_rows and metadata.num_rows:  # some writers never say it
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
     made = Footer(metadata, rows, tail[-whole:-8], size, facts)
-    if _JOINED in tail or 4 * nbytes < 3 * size:  # its values would take less, if they were not even compressed
+    # Its values would take less, if they were not even compressed.
+    if _JOINED in tail or 4 * nbytes < 3 * size or _SHARE_OF_INDEXES * _untold(made) > size:
         _check_alone(path, made)
     return made
+
+
+_SHARE_OF_INDEXES = 16
+"""Indexes and filters between values and footer are a smaller part of a file than this one; pyarrow does not say where they end."""
+
+
+def _untold(footer: Footer) -> int:
+    """Bytes between the last values and the footer; in joined files those of all files but the last one are among them."""
+    metadata, last = footer.metadata, len(b"PAR1")
+    if metadata.num_row_groups and metadata.num_columns:
+        column = metadata.row_group(metadata.num_row_groups - 1).column(metadata.num_columns - 1)
+        first = column.dictionary_page_offset or column.data_page_offset
+        last = min(first, column.data_page_offset) + column.total_compressed_size
+    return int(footer.size - 8 - len(footer.content) - last)
 
 
 _JOINED = b"PAR1PAR1"

@@ -145,25 +145,29 @@ def _split(format: Format, kinds: PartitionDtypes, nulls_of: Sequence[str]) -> F
         format = replace(format, nulls=tuple(given.items()))  # type: ignore[type-var]  # formats are dataclasses
     format, asked = _without_marks(format, names)
     tells = getattr(format, "tells", "" if getattr(format, "nulls", None) == "error" else "in place")
-    told = [name for name, dtype in kinds if tells == "in place" and dtype.kind != "f" and name not in dict(fill)]
-    marked = tuple([name for name in names if name in asked or (name in nulls_of and name in told)])
+    for name, dtype in kinds:
+        if tells and name in nulls_of and dtype.kind != "f" and name not in dict(fill):
+            mark = "" if tells == "in place" else f"{name}_valid"
+            asked.append((name, mark))
+            columns = (*columns, mark) if mark and columns is not None and name in columns else columns
+    made = Partitioned(format, kinds, fill, told=tuple(asked))
     if columns is None:
-        return Partitioned(format, kinds, fill, marked=marked)
-    rest = tuple([name for name in columns if name not in names])
+        return made
+    rest = made.inner_columns(columns)
     inner = format.with_columns(rest) or replace(format, columns=rest)  # type: ignore[type-var]
-    return Partitioned(inner, kinds, fill, tuple(columns), marked=marked)
+    return replace(made, inner=inner, columns=tuple(columns))
 
 
-def _without_marks(format: Format, names: Sequence[str]) -> tuple[Format, list[str]]:
-    """A format whose `valid` names none of these columns, and those of them that it named to be told in place."""
+def _without_marks(format: Format, names: Sequence[str]) -> tuple[Format, list[tuple[str, str]]]:
+    """A format whose `valid` names none of these columns, and those of them that it named, with the names of their marks."""
     conforming: Any = getattr(format, "conforming", None)
     if conforming is not None:
-        asked = [name for name, mark in conforming.valid if name in names and not mark]
-        rest = tuple([pair for pair in conforming.valid if pair[0] not in asked])
+        asked = [pair for pair in conforming.valid if pair[0] in names]
+        rest = tuple([pair for pair in conforming.valid if pair not in asked])
         return replace(format, conforming=replace(conforming, valid=rest)) if asked else format, asked  # type: ignore[type-var]
     valid: Any = getattr(format, "valid", None) or ()
-    asked = [name for name in valid if name in names]
-    return replace(format, valid=tuple([name for name in valid if name not in asked])) if asked else format, asked  # type: ignore[type-var]
+    asked = [(name, "") for name in valid if name in names]
+    return replace(format, valid=tuple([name for name in valid if name not in names])) if asked else format, asked  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,8 @@ class Partitioned(Format):
       fill: (name, value) pairs: what to put in the place of nulls.
       columns: names of the columns to read, of both kinds, in this order; None: all.
       term: rows for which this condition cannot be true are not wanted; None: all are.
-      marked: names of the columns that are a `Nullable`, since some folder says null.
+      told: (name, mark) of the columns that tell where a folder says null, by a column with the name of the mark; "": they
+        are a `Nullable`.
     """
 
     inner: Format
@@ -184,7 +189,7 @@ class Partitioned(Format):
     fill: tuple[tuple[str, Any], ...] = ()
     columns: tuple[str, ...] | None = None
     term: Any = None
-    marked: tuple[str, ...] = field(default=(), repr=False)
+    told: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     has_columns = True
     maps = False
@@ -206,13 +211,23 @@ class Partitioned(Format):
         """The columns of folders that are read."""
         return tuple([(name, kind) for name, kind in self.kinds if self.columns is None or name in self.columns])
 
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns that are read and say where those of folders are null, with the names of these."""
+        return {mark: name for name, mark in self.told if mark and (self.columns is None or mark in self.columns)}
+
+    def inner_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Those of some columns that the other format reads."""
+        own = {name for name, _ in self.kinds} | {mark for _, mark in self.told}
+        return tuple([name for name in columns if name not in own])
+
     def values(self, path: str) -> dict[str, Any]:
         """What the folders above a file say, by column.
 
         Raises:
           InvalidArgumentError: a folder is missing, or what it says does not fit the type of its column.
         """
-        texts, found, fill = _folders(path), {}, {**_zeros(self.kinds, self.marked), **dict(self.fill)}
+        texts, found, fill = _folders(path), {}, {**_zeros(self.kinds, dict(self.told)), **dict(self.fill)}
         for name, dtype in self.kinds:
             if name not in texts:
                 raise InvalidArgumentError(f"{path}: is in no folder '{name}=...', as the other files are")
@@ -222,7 +237,7 @@ class Partitioned(Format):
     def wants(self, path: str) -> bool:
         if self.term is None:
             return True
-        null = [name for name in self.marked if _folders(path).get(name) == NULL]
+        null = [name for name, _ in self.told if _folders(path).get(name) == NULL]
         values = {
             name: value
             for name, value in self.values(path).items()
@@ -240,11 +255,15 @@ class Partitioned(Format):
             )
         self._check_shared(path or self.name, nest)
         nest = {**nest, **{name: self._leaf(name, TensorSpec((), dtype)) for name, dtype in self.selected}}
+        for mark in self.beside:
+            if mark in nest or mark in dict(self.kinds):
+                raise InvalidArgumentError(f"{path or self.name}: valid: the mark {mark!r} has the name of a column")
+            nest[mark] = _MARK
         made = Spec.of(nest if self.columns is None else {name: nest[name] for name in self.columns})
         return replace(made, structure=made.structure.as_told(inner.structure))
 
     def _leaf(self, name: str, value: Any, mark: Any = _MARK) -> Any:
-        return Nullable(value=value, valid=mark) if name in self.marked else value
+        return Nullable(value=value, valid=mark) if (name, "") in self.told else value
 
     def check_spec(self, path: str, spec: Spec) -> None:
         self.values(path)
@@ -256,7 +275,7 @@ class Partitioned(Format):
         nest = {
             name: own[name] if name in names else leaf
             for name, leaf in spec.nest.items()
-            if name not in names or name in own
+            if name in own or name not in (*names, *self.beside)
         }
         self.inner.check_spec(path, Spec.of(nest))
 
@@ -268,8 +287,7 @@ class Partitioned(Format):
         return replace(self, inner=inner, columns=(*self.columns, *beside))
 
     def with_columns(self, columns: Sequence[str]) -> "Partitioned | None":
-        names = [name for name, _ in self.kinds]
-        inner = self.inner.with_columns([name for name in columns if name not in names])
+        inner = self.inner.with_columns(self.inner_columns(columns))
         return None if inner is None else replace(self, inner=inner, columns=tuple(columns))
 
     def where(self, term: Any) -> "Partitioned | None":
@@ -380,7 +398,7 @@ class Partitioned(Format):
         """Adds the columns of folders to blocks of a file."""
         values, texts = self.values(path), _folders(path)
         constants = [values[name] for name, _ in self.selected]
-        constants += [np.bool_(texts[name] != NULL) for name, _ in self.selected]
+        constants += [np.bool_(texts[name] != NULL) for name in (*dict(self.selected), *self.beside.values())]
         layout: tuple[Structure, Structure, list[int], dict[str, int]] | None = None
 
         def add(block: Block) -> Block:
@@ -402,6 +420,7 @@ class Partitioned(Format):
         both = {name: nest[name] for name, _ in self.kinds if name in nest}
         first, marks = inner.num_leaves, inner.num_leaves + len(self.selected)
         nest = {**nest, **{name: self._leaf(name, first + n, marks + n) for n, (name, _) in enumerate(self.selected)}}
+        nest |= {mark: marks + n for n, mark in enumerate(self.beside, len(self.selected))}
         if self.columns is not None:
             nest = {name: nest[name] for name in self.columns}
         structure = structure_of(nest).as_told(inner)
@@ -444,8 +463,8 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def _zeros(kinds: PartitionDtypes, names: Collection[str]) -> dict[str, Any]:
-    """What stands in the place of nulls in some of the columns."""
-    return {name: b"" if kind == _TEXT else 0 for name, kind in kinds if name in names}
+    """What stands in the place of nulls in some of the columns, where it is not NaN."""
+    return {name: b"" if kind == _TEXT else 0 for name, kind in kinds if name in names and kind.kind != "f"}
 
 
 def _column(value: Any, rows: int) -> Column:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import has_missing, in_place, is_list, replacement, take, without_rows
+from distinput.arrow.arrow import all_missing, has_missing, in_place, is_list, replacement, take, without_rows
 from distinput.arrow.validity import by_place
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
@@ -212,7 +212,8 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
     [('s',), ('s', 'a'), ('s', 'b', None)]
     """
     kind = array.type
-    if array.null_count and not has_missing(kind):
+    # A null struct outside of lists is NaN or NaT in each of its fields, where it has some, as in other tables.
+    if array.null_count and not (has_missing(kind) or (None not in path and all_missing(kind))):
         yield path
     if types.is_struct(kind):
         for part, inner in zip(take(array, compute.indices_nonzero(array.is_valid())).flatten(), kind, strict=True):
@@ -221,7 +222,7 @@ def null_places(array: Any, path: Path) -> Iterator[Path]:
         yield from null_places(array.flatten(), (*path, None))
 
 
-def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, Any], *, above: bool = False) -> Any:
+def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, Any], outer: Any = None) -> Any:
     """An array at a path, with a struct of `value` and `valid` in the place of each that may be null.
 
     Args:
@@ -229,25 +230,29 @@ def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, An
       path: of the array.
       nulls: the paths of what may be null.
       fill: what stands in the place of nulls, by column or field.
-      above: whether a struct that the array is a field of tells that it is null; the array is null there too.
+      outer: where a struct is valid that tells its nulls, and that the array is in; the array is null where it is not. Other
+        nulls of the array stay, as nothing tells them.
     """
-    above = above or path in nulls
-    if not above and not any(each[: len(path)] == path for each in nulls):
+    own, inside = path in nulls, any(len(each) > len(path) and each[: len(path)] == path for each in nulls)
+    if not own and not inside and outer is None:
         return array
     kind, valid = array.type, array.is_valid()
     has_fields = types.is_struct(kind) and kind.num_fields
-    if array.null_count and above and not has_fields:
+    as_is = valid if own or outer is None else compute.or_(valid, outer)
+    if array.null_count and (own or outer is not None) and not has_fields:
         if kind == pa.struct([]):
-            array = pa.array([{}] * len(array), kind)
+            array = pa.array([None if null else {} for null in compute.and_not(as_is, valid).to_pylist()], kind)
         else:
-            array = compute.if_else(valid, array, _instead(kind, path, fill))
+            array = compute.if_else(as_is, array, _instead(kind, path, fill))
     told = array
     if has_fields:
+        outer = valid if own else outer
         parts = [
-            _told(part, (*path, inner.name), nulls, fill, above=above)
+            _told(part, (*path, inner.name), nulls, fill, outer)
             for part, inner in zip(array.flatten(), kind, strict=True)
         ]
-        told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind])
+        mask = None if own or inside else compute.and_not(as_is, valid)
+        told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind], mask=mask)
     elif is_list(kind):
         sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         items, offsets = (

@@ -110,7 +110,7 @@ class TextTable(TextRecords):
     def _check_nulls(self) -> None:
         """Normalize what is said of nulls: None, "error", or (column, value) pairs; and tell those of `valid` in the schema."""
         if self.nulls is not None:
-            normalized(self, "nulls", as_nulls(self.name, self.nulls))
+            normalized(self, "nulls", as_nulls(self.name, self.nulls, tells=False))
         if not isinstance(self.valid, list | tuple | None):
             raise InvalidArgumentError(f"{self.name}: valid must be a list of columns, got {self.valid!r}")
         normalized(self, "valid", tuple(self.valid or ()))
@@ -396,8 +396,8 @@ class TextTable(TextRecords):
         except NullsError as error:
             as_float = ", or state the column as float64" if "int" in error.kind.partition("<")[0] else ""
             return InvalidArgumentError(
-                f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; say what to "
-                f"put in the place of missing values with {error.cure.rpartition(' with ')[2]}{as_float}"
+                f"{where}: column {error.column!r} has no value, and NumPy has no null of type {error.kind}; {error.cure}"
+                f"{as_float}"
             )
         except (FillError, pa.ArrowException, UnicodeDecodeError, OverflowError, RecursionError):
             pass  # the record is looked at below

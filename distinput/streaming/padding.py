@@ -453,17 +453,24 @@ def _fill(op: str, given: Any, leaf: TensorSpec, path: str) -> Any:
     if isinstance(given, tuple | dict):
         raise TypeError(f"{op}: padding_values must be nested as the element, got {given!r} for {path}")
     try:
-        value = as_leaf(given)
+        with np.errstate(over="ignore"):
+            value = as_leaf(given)
     except TypeError as error:
         raise TypeError(f"{op}: the padding value of {path} must be a scalar: {error}") from None
     if isinstance(value, Node):
         raise TypeError(f"{op}: the padding value of {path} must be a scalar, got {given!r}")
     if shape_of(value):
         raise InvalidArgumentError(f"{op}: the padding value of {path} must be a scalar, got {given!r}")
+    number = isinstance(given, int | float) and not isinstance(given, np.generic)
+    if number and _holds(leaf.dtype, given):
+        with np.errstate(over="ignore"):
+            made = leaf.dtype.type(given)
+        if leaf.dtype.kind != "c" and np.isinf(made) > np.isinf(given):
+            name = dtype_name(leaf.dtype)
+            raise InvalidArgumentError(f"{op}: the padding value of {path} is too large for {name}, got {given!r}")
+        return made
     if dtype_of(value) == leaf.dtype:
         return value
-    if isinstance(given, int | float) and not isinstance(given, np.generic) and _holds(leaf.dtype, given):
-        return leaf.dtype.type(given)
     raise TypeError(
         f"{op}: the padding value of {path} must have its dtype {dtype_name(leaf.dtype)}, got "
         f"{dtype_name(dtype_of(value))}"

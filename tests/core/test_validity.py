@@ -568,6 +568,15 @@ def test_what_replaces_nulls_is_a_value_of_the_column(value: Any, why: str, vali
         Dataset.from_arrow(table, nulls={"x": 0, "l": 0.5}).to_list()
 
 
+@pytest.mark.parametrize("kind, value", [(pa.float16(), 1e6), (pa.float32(), 1e40), (pa.float32(), 10**40)])
+@pytest.mark.parametrize("valid", [None, ["x"]])
+def test_what_replaces_nulls_does_not_become_infinite(kind: Any, value: Any, valid: Any) -> None:
+    table = pa.table({"x": pa.array([np.float16(1), None], pa.float16()).cast(kind)})
+    with pytest.raises(di.errors.InvalidArgumentError, match=f"nulls: column 'x' is of type {kind}, and .* is not: "):
+        Dataset.from_arrow(table, nulls={"x": value}, valid=valid).to_list()
+    assert Dataset.from_arrow(table, nulls={"x": float("inf")}).to_list()[1] == {"x": float("inf")}
+
+
 @pytest.mark.parametrize("valid", [[5], {"x": 5}, {5: "x"}])
 def test_names_of_marks_are_text(valid: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1, None]}), str(tmp_path / "a.parquet"))

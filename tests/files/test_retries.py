@@ -252,6 +252,24 @@ def test_a_process_without_descriptors_is_not_waited_for_whoever_says_so() -> No
     assert len(given) == 1
 
 
+@pytest.mark.parametrize("number", [socket.EAI_NONAME, socket.EAI_AGAIN])
+def test_a_name_that_no_file_can_be_opened_to_look_up_is_not_waited_for(number: int) -> None:
+    resource = pytest.importorskip("resource")
+    error: Exception = HttpError(0)
+    error.__cause__ = socket.gaierror(number, "Name or service not known")
+    assert transient(what_failed(error))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        told = what_failed(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert isinstance(told, OSError)
+    assert told.errno == errno.EMFILE
+    assert "so no name of a server can be looked up" in str(told)
+    assert not transient(told)
+
+
 def test_errors_that_are_made_of_each_other_have_an_end() -> None:
     one, other = OSError("one"), OSError("other")
     one.__cause__, other.__cause__ = other, one

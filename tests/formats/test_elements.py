@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import distinput as di
@@ -30,6 +31,7 @@ def lists(n: int) -> "di.data.Dataset[Any]":
 
 DATASETS: dict[str, "di.data.Dataset[Any]"] = {
     "numbers": Dataset.range(5),
+    "floats": Dataset.from_tensor_slices(np.arange(2.0)),
     "nothing": Dataset.range(0),
     "no leaves": Dataset.range(3).map(lambda _: ()),
     "dicts": Dataset.from_tensor_slices({"b": np.arange(6.0).reshape(3, 2), "a": ["x", "", "z"]}),
@@ -90,10 +92,72 @@ def test_a_file_of_other_columns_is_refused(tmp_path: Path) -> None:
         di.data.FileDataset(paths, "elements", **layout).to_list()
 
 
-@pytest.mark.parametrize("layout", ["", "{", "[" * 100_000, '{"dtype": "O", "shape": []}'])
+TUPLES = '{"tuple": [' * 400 + '{"dtype": "<i8", "shape": []}' + "]}" * 400
+
+
+@pytest.mark.parametrize("layout", ["", "{", "[" * 100_000, '{"dtype": "O", "shape": []}', TUPLES])
 def test_a_damaged_layout_is_refused(layout: str) -> None:
     with pytest.raises(DataLossError, match=r"damaged|is not a dtype"):
         di.data.FileDataset("a", "elements", layout=layout).element_spec  # noqa: B018
+
+
+def of_shape(shape: list[int]) -> "di.data.Dataset[Any]":
+    spec = di.TensorSpec([None] * len(shape), "int64")
+    return Dataset.from_generator(lambda: iter([np.zeros(shape, np.int64)] * 3), output_signature=spec)
+
+
+RAGGED: dict[str, tuple[list[int], list[int]]] = {
+    "rows": ([1, 2], [1, 1, 1]),
+    "fewer rows": ([1, 2], [3]),
+    "sizes": ([2, 2], [1, 3]),
+}
+
+
+@pytest.mark.parametrize("inner", [(), (None, 2)])
+@pytest.mark.parametrize("lengths, others", RAGGED.values(), ids=RAGGED)
+def test_ragged_tensors_of_other_sizes_than_the_spec_says_are_damage(
+    inner: tuple[int | None, ...], lengths: list[int], others: list[int], tmp_path: Path
+) -> None:
+    def tensors(lengths: list[int], shape: list[int | None]) -> "di.data.Dataset[Any]":
+        values = np.zeros((sum(lengths), *[2 for _ in inner]))
+        tensor = di.RaggedTensor.from_row_lengths(values, lengths)
+        spec = di.RaggedTensorSpec([*shape, *inner], "float64", 1)
+        return Dataset.range(3).map(lambda _: tensor, output_signature=spec)
+
+    stated = tensors(lengths, [2, 2 if lengths == [2, 2] else None])
+    options = stated.write(str(tmp_path / "a"), "elements").options
+    paths = tensors(others, [None, None]).write(str(tmp_path / "b"), "elements").paths
+    damaged = di.data.FileDataset(paths, "elements", **options)
+    for read in (damaged.to_list, lambda: damaged[1]):
+        with pytest.raises(DataLossError, match=r"part-00000\.arrow: damaged: .* and the spec says"):
+            read()
+
+
+def test_arrays_of_other_shapes_than_the_spec_says_are_damage(tmp_path: Path) -> None:
+    written = of_shape([2, 3]).write(str(tmp_path / "a"), "elements")
+    layout = json.dumps({"dtype": "<i8", "shape": [None, None]})
+    assert [each.shape for each in di.data.FileDataset(written.paths, "elements", layout=layout)] == [(2, 3)] * 3
+    for shape in ([None, None, 2], [3, None], [None]):
+        spec = json.dumps({"dtype": "<i8", "shape": shape})
+        with pytest.raises(
+            DataLossError, match=r"part-00000\.arrow: (damaged: an array has the shape|has the columns)"
+        ):
+            di.data.FileDataset(written.paths, "elements", layout=spec).to_list()
+
+
+def test_nulls_are_damage(tmp_path: Path) -> None:
+    layout = DATASETS["floats"].write(str(tmp_path / "a"), "elements").options
+    di.io.write_arrow(tmp_path / "b.arrow", {"value": pa.array([1.0, None])})
+    with pytest.raises(DataLossError, match=r"b\.arrow: damaged: record batch 0 holds nulls, and elements have none"):
+        di.data.FileDataset([str(tmp_path / "b.arrow")], "elements", **layout).to_list()
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_optionals_without_a_value_fit_any_spec(shape: tuple[int, ...], tmp_path: Path) -> None:
+    tensor = di.RaggedTensor.from_row_lengths(np.zeros((3, *shape)), [1, 2])
+    of, spec = di.data.experimental.Optional, di.RaggedTensorSpec([2, None, *shape], "float64", 1)
+    back = written(Dataset.from_tensors((of.from_value(tensor), of.empty(spec))), tmp_path / "a").to_list()
+    assert [each.has_value() for each in back[0]] == [True, False]
 
 
 def test_columns_have_names_that_say_what_they_are() -> None:

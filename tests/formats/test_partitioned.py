@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +287,30 @@ def test_nulls_of_folders_are_told_where_valid_says_so(tmp_path: Path, kind: str
     ]
     told = di.data.FileDataset(paths[:1], kind, valid=["k"])
     assert told.to_list() == [{"a": 1, "k": {"value": 1, "valid": True}}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("name", ["k", "t", "f"])
+def test_nulls_of_folders_are_told_beside_them(tmp_path: Path, kind: str, name: str) -> None:
+    for value in ("1", NULL):
+        di.data.Dataset.from_tensor_slices({"a": [1]}).write(tmp_path / f"{name}={value}", kind)
+    types = {"k": {"k": int}, "t": {"t": str}, "f": {"f": float}}[name]
+    zero = {"k": 0, "t": b"", "f": pytest.approx(np.nan, nan_ok=True)}[name]
+    one = b"1" if name == "t" else 1
+    paths = sorted(str(path) for path in tmp_path.glob("*/part-*"))
+    made = functools.partial(di.data.FileDataset, paths, kind, partitioning=types, valid={name: "known", "a": "there"})
+    rows = [
+        {"a": 1, "there": True, name: one, "known": True},
+        {"a": 1, "there": True, name: zero, "known": False},
+    ]
+    assert made().to_list() == rows
+    assert [dict(made()[place]) for place in (1, 0)] == rows[::-1]
+    for columns in (["known"], ["a", "known"], ["known", name], ["there", name]):
+        assert made(columns=columns).to_list() == [{each: row[each] for each in columns} for row in rows]
+        assert made().select(columns).to_list() == [{each: row[each] for each in columns} for row in rows]
+    with pytest.raises(InvalidArgumentError, match="valid: the mark 'a' has the name of a column"):
+        made(valid={name: "a"}).to_list()
+    mark = {} if name == "f" else {f"{name}_valid": "known"}
+    for columns in (None, ["a", name]):
+        told = di.data.FileDataset(paths, kind, partitioning=types, nulls="valid", columns=columns).to_list()
+        assert told == [{"a": 1, name: row[name]} | {key: row[other] for key, other in mark.items()} for row in rows]

@@ -277,7 +277,7 @@ def expected(array: pa.Array) -> list[Any]:
     return [held(scalar, array.type) for scalar in array]
 
 
-def held(scalar: Any, kind: pa.DataType) -> Any:
+def held(scalar: Any, kind: pa.DataType, in_lists: bool = False) -> Any:
     if refused(kind):
         raise Refused(str(kind))
     if isinstance(kind, pa.BaseExtensionType):
@@ -286,14 +286,16 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
                 raise Refused(f"null of {kind}")
             values = [value_of(each, kind.value_type) for each in scalar.value.values]
             return [values[: kind.shape[1]], values[kind.shape[1] :]]
-        return held(scalar.value if scalar.is_valid else pa.nulls(1, kind.storage_type)[0], kind.storage_type)
+        stored = scalar.value if scalar.is_valid else pa.nulls(1, kind.storage_type)[0]
+        return held(stored, kind.storage_type, in_lists)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
-        return held(scalar.value if scalar.is_valid else pa.nulls(1, kind.value_type)[0], kind.value_type)
+        value = scalar.value if scalar.is_valid else pa.nulls(1, kind.value_type)[0]
+        return held(value, kind.value_type, in_lists)
     if pa.types.is_struct(kind):
-        return {
-            field.name: held(scalar[field.name] if scalar.is_valid else pa.nulls(1, field.type)[0], field.type)
-            for field in kind
-        }
+        if not scalar.is_valid and (in_lists or not kind.num_fields):
+            raise Refused(f"null of {kind}")
+        parts = {field: scalar[field.name] if scalar.is_valid else pa.nulls(1, field.type)[0] for field in kind}
+        return {field.name: held(part, field.type, in_lists) for field, part in parts.items()}
     if pa.types.is_interval(kind):
         if not scalar.is_valid:
             raise Refused(f"null of {kind}")
@@ -302,10 +304,10 @@ def held(scalar: Any, kind: pa.DataType) -> Any:
     if is_leaf(kind):
         return value_of(scalar, kind)
     if is_list(kind) and scalar.is_valid:
-        return by_field([held(each, kind.value_type) for each in scalar.values], fields(kind.value_type))
+        return by_field([held(each, kind.value_type, True) for each in scalar.values], fields(kind.value_type))
     if pa.types.is_map(kind) and scalar.is_valid:
         types = kind.key_type, kind.item_type
-        pairs = [[held(pair[at], types[at]) for at in (0, 1)] for pair in scalar.values]
+        pairs = [[held(pair[at], types[at], True) for at in (0, 1)] for pair in scalar.values]
         return by_field([dict(zip(("key", "value"), pair, strict=True)) for pair in pairs], fields(kind))
     raise Refused(str(kind))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import itertools
+import math
 from typing import Any
 from unittest import mock
 
@@ -56,6 +57,13 @@ def test_a_python_number_takes_the_dtype_of_its_component() -> None:
     assert [plain(x) for x in made] == [([[-1.0, -1.0], [0.5, -1.0], [0.5, 0.5]], [[-1, -1], [1, -1], [1, 1]])]
 
 
+def test_a_python_number_becomes_no_infinite_one() -> None:
+    halves = di.data.Dataset.from_tensors(np.ones(1, np.float16))
+    with pytest.raises(InvalidArgumentError, match="is too large for float16, got 70000"):
+        halves.padded_batch(1, padded_shapes=[2], padding_values=70_000)
+    assert plain(next(iter(halves.padded_batch(1, padded_shapes=[2], padding_values=math.inf)))) == [[1.0, math.inf]]
+
+
 def test_strings_are_padded_with_nothing() -> None:
     made = RANGE(3).map(lambda x: np.array([b"a"] * int(x), object)).padded_batch(3)
     assert [plain(x) for x in made] == [[[b"", b""], [b"a", b""], [b"a", b"a"]]]
@@ -106,6 +114,11 @@ PAIRS = RANGE(3).map(lambda x: {"a": np.zeros([2], np.float32), "b": x})
             r"the padding value of component \['a'\] must have its dtype float32, got float64",
         ),
         ({"padding_values": {"a": "x", "b": 0}}, TypeError, "must have its dtype float32, got string"),
+        (
+            {"padding_values": {"a": 1e40, "b": 0}},
+            InvalidArgumentError,
+            r"the padding value of component \['a'\] is too large for float32, got 1e\+40",
+        ),
     ],
 )
 def test_arguments_are_checked(kwargs: Any, error: type[Exception], message: str) -> None:
