@@ -10,10 +10,8 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import field, message_of, varint
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
-from distinput.values.leaves import STRING, as_dtype, as_leaf
+from distinput.values.leaves import STRING, Array, as_dtype, as_leaf
 from distinput.values.sparse_tensor import SparseTensor
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NUMBERS: dict[np.dtype[Any], int] = {
     np.dtype(name): number
