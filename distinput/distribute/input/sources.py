@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources of steps: what they have in common, and the three: batches that are cut, elements dealt, pieces read alone."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
@@ -119,54 +120,6 @@ def cut_in_words(balanced: bool) -> str:
     return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
 
 
-class Steps(Protocol):
-    """One iteration over a source."""
-
-    def next(self, keeps_partial: bool) -> Any:
-        """The next step, or `END`. A step that an interrupt cuts short comes with the next call.
-
-        Args:
-          keeps_partial: True to return steps in which some replicas have no element.
-        """
-
-    @property
-    def seen(self) -> SeenShapes:
-        """The shapes that a state saves."""
-
-    @property
-    def failed(self) -> bool:
-        """True if an error that all workers raised has ended the iteration before its end."""
-
-    @property
-    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
-
-    @property
-    def partial(self) -> bool:
-        """True if the last step was returned only because partial steps are kept."""
-
-    def places(self, waiting: bool = False) -> list[State]:
-        """The positions of the input pipelines after the last step, which `inputs` makes states of.
-
-        Args:
-          waiting: True if the last step that `next` returned was not delivered: the positions before it.
-
-        Raises:
-          StateError: the last step failed half-way, or was interrupted, and there is no place before it.
-        """
-
-    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
-        """The states of the input pipelines, `step` steps after the beginning of the first pass.
-
-        Args:
-          step: the number of steps.
-          places: what `places` returned after the last of them.
-        """
-
-    def close(self) -> None:
-        """End the background work."""
-
-
 def lockstep_of(
     terms: Terms,
     iterator: Iterator[Any],
@@ -211,8 +164,8 @@ def plan_of(dataset: Any) -> str | None:
     return None if explain is None else str(explain())
 
 
-class StepsOfInputs:
-    """What iterations over the inputs of this worker share. `Steps` has the meaning of each method.
+class Steps(ABC):
+    """One iteration over the inputs of this worker.
 
     Args:
       source: the source to iterate.
@@ -221,6 +174,7 @@ class StepsOfInputs:
     """
 
     partial = False
+    """True if the last step was returned only because partial steps are kept."""
     _seeds_alike = True  # the seeds drawn are those of the other workers, if all have the same pipeline
 
     def __init__(self, source: "StepSource", iterators: Sequence[Any], seen: SeenShapes) -> None:
@@ -233,25 +187,44 @@ class StepsOfInputs:
         self._before = self._marks()
         self._lockstep: Lockstep | None = None
 
+    @abstractmethod
+    def next(self, keeps_partial: bool) -> Any:
+        """The next step, or `END`. A step that an interrupt cuts short comes with the next call.
+
+        Args:
+          keeps_partial: True to return steps in which some replicas have no element.
+        """
+
     def _marks(self) -> list[Any]:
         return [mark_of(iterator) for iterator in self._iterators]
 
     @property
     def seen(self) -> SeenShapes:
+        """The shapes that a state saves."""
         return self._build.seen
 
     @property
     def failed(self) -> bool:
+        """True if an error that all workers raised has ended the iteration before its end."""
         return self._lockstep is not None and self._lockstep.failed
 
     @property
     def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
         iterator = self._iterators[0]
         if not self._terms.alike:
             return None, None
         return iterator.epoch, iterator.seeds if self._seeds_alike else None
 
     def places(self, waiting: bool = False) -> list[State]:
+        """The positions of the input pipelines after the last step, which `inputs` makes states of.
+
+        Args:
+          waiting: True if the last step that `next` returned was not delivered: the positions before it.
+
+        Raises:
+          StateError: the last step failed half-way, or was interrupted, and there is no place before it.
+        """
         if self._pending and self._failed:
             raise StateError(HALF_WAY)
         if self._lockstep is not None:  # behind the elements drawn for agreements
@@ -263,9 +236,16 @@ class StepsOfInputs:
         return [place_of(iterator, mark) for iterator, mark in zip(self._iterators, self._before, strict=True)]
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        """The states of the input pipelines, `step` steps after the beginning of the first pass.
+
+        Args:
+          step: the number of steps.
+          places: what `places` returned after the last of them.
+        """
         return [sealed_place(iterator, place) for iterator, place in zip(self._iterators, places, strict=True)]
 
     def close(self) -> None:
+        """End the background work."""
         self._pending = []
         self._build.close()
         if self._lockstep is not None:
@@ -339,7 +319,7 @@ class CutBatches:
 
 
 @final
-class CutSteps(StepsOfInputs):
+class CutSteps(Steps):
     """One iteration over `CutBatches`.
 
     Args:
@@ -464,7 +444,7 @@ class DealtElements:
         return DealtSteps(self, [resumed_input(dataset, state, may_differ) for dataset, state in pairs], step, seen)
 
 
-class DealtSteps(StepsOfInputs):
+class DealtSteps(Steps):
     """One iteration over elements that are dealt to the replicas of this worker.
 
     Args:

@@ -502,7 +502,7 @@ class GlobalDelivery:
     shardings: tuple[Any, ...]
     rows: int
 
-    def steps(self, source: StepSource, steps: Steps) -> Steps:
+    def steps(self, source: StepSource, steps: Steps) -> StepsAhead:
         """An iteration whose steps are as they are delivered, some of them made ahead."""
         # Agreements between processes must come in the order of the program, so no thread may make them.
         quick = _QUICK_SECONDS if self.placement.on_host else 0.0  # other devices copy while the program goes on
