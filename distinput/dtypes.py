@@ -5,24 +5,6 @@ import numpy as np
 
 from distinput.values.leaves import STRING
 
-__all__ = [
-    "bool",
-    "complex64",
-    "complex128",
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "string",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
-
 bool = np.dtype(np.bool_)
 complex64 = np.dtype(np.complex64)
 complex128 = np.dtype(np.complex128)
@@ -38,3 +20,5 @@ uint8 = np.dtype(np.uint8)
 uint16 = np.dtype(np.uint16)
 uint32 = np.dtype(np.uint32)
 uint64 = np.dtype(np.uint64)
+
+__all__ = [name for name, value in vars().items() if isinstance(value, np.dtype) and name.islower()]

@@ -5,61 +5,11 @@ Each one is also the Python error nearest to it (`InvalidArgumentError` is a `Va
 TensorFlow can catch what it expects.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from distinput.names.lazy import without_secrets
-
-__all__ = [
-    "ABORTED",
-    "ALREADY_EXISTS",
-    "CANCELLED",
-    "DATA_LOSS",
-    "DEADLINE_EXCEEDED",
-    "FAILED_PRECONDITION",
-    "INTERNAL",
-    "INVALID_ARGUMENT",
-    "NOT_FOUND",
-    "OK",
-    "OUT_OF_RANGE",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "UNAUTHENTICATED",
-    "UNAVAILABLE",
-    "UNIMPLEMENTED",
-    "UNKNOWN",
-    "Aborted",
-    "AbortedError",
-    "AlreadyExistsError",
-    "CancelledError",
-    "CollectiveError",
-    "CollectiveTimeout",
-    "DataLossError",
-    "DeadlineExceededError",
-    "DistinputError",
-    "ElementTypeError",
-    "EngineMissing",
-    "FailedPreconditionError",
-    "InputWarning",
-    "InternalError",
-    "InvalidArgumentError",
-    "Mismatch",
-    "NoMatchError",
-    "NotFoundError",
-    "OpError",
-    "OperatorNotAllowedInGraphError",
-    "OutOfRangeError",
-    "PeerLost",
-    "PermissionDeniedError",
-    "Poisoned",
-    "ResourceExhaustedError",
-    "StateError",
-    "UnauthenticatedError",
-    "UnavailableError",
-    "UnimplementedError",
-    "UnknownError",
-]
-
 
 OK = 0
 CANCELLED = 1
@@ -312,3 +262,28 @@ class EngineMissing(CollectiveError, ImportError):
     """The package of an engine is not installed, or nothing says which engine to use; the message says what to do."""
 
     __new__ = ImportError.__new__  # type: ignore[assignment]  # as in NoMatchError
+
+
+@contextmanager
+def importing(cure: str, kinds: tuple[type[Exception], ...] = (ImportError,)) -> Iterator[None]:
+    """Imports inside of it raise `EngineMissing` where they fail.
+
+    Args:
+      cure: the message: what is missing, and what to do; "{error}" in it stands for what Python said.
+      kinds: the errors by which the package says that it cannot be used.
+
+    >>> with importing("to_abc: abc_ is not installed ({error}); `pip install abc_`"):
+    ...     import abc_
+    Traceback (most recent call last):
+    distinput.errors.EngineMissing: to_abc: abc_ is not installed (No module named 'abc_'); `pip install abc_`
+    """
+    try:
+        yield
+    except kinds as error:
+        raise EngineMissing(cure.replace("{error}", str(error))) from error
+
+
+__all__: list[str] = []
+for _name, _value in [*vars().items()]:  # numbers and errors
+    if isinstance(_value, int | type) and getattr(_value, "__module__", __name__) == __name__:
+        __all__ += [_name]

@@ -9,87 +9,67 @@ entry point of the group `distinput.extensions`: it is imported when somebody fi
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from distinput.columns.block import Block, ColumnBlock
-from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.ragged import Ragged, RaggedBatches
-from distinput.columns.regroup import split, stack
-from distinput.columns.rows import RowQueue, Stream, passing_over
-from distinput.columns.state import State
-from distinput.data.registration import dataset_of, register_op, step
-from distinput.distribute.collectives.channel import Channel, ChannelLost, Handle
-from distinput.distribute.collectives.collectives import Collectives
-from distinput.distribute.devices import Devices, register_backend
-from distinput.distribute.engines import OpenGroup, register_engine
-from distinput.formats import register_format
-from distinput.formats.format import Format, Fragment, Position
-from distinput.formats.span_format import Found, Piece, SpanFormat
+from distinput.columns.block import Block as Block
+from distinput.columns.column import Column as Column
+from distinput.columns.column import Dense as Dense
+from distinput.columns.column import Strings as Strings
+from distinput.columns.regroup import split as split
+from distinput.columns.regroup import stack as stack
+from distinput.names.lazy import lazy
 from distinput.ops.slices import from_tensor_slices
-from distinput.plan.families import Batching, Grouped, OneForOne, SameElements
-from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, walk
-from distinput.plan.options import Decision, Policy, Share
-from distinput.rewrite.rules import register_rule
-from distinput.run.run import Run
-from distinput.sharding.policies import register_policy
-from distinput.values.nest import LEAF, Structure, structure_of
-from distinput.values.spec import Spec, TensorSpec
 
-__all__ = [
-    "INFINITE",
-    "LEAF",
-    "UNKNOWN",
-    "Batching",
-    "Block",
-    "Channel",
-    "ChannelLost",
-    "Collectives",
-    "Column",
-    "ColumnBlock",
-    "Decision",
-    "Dense",
-    "Devices",
-    "Format",
-    "Found",
-    "Fragment",
-    "Grouped",
-    "Handle",
-    "Needs",
-    "Node",
-    "OneForOne",
-    "OpenGroup",
-    "Piece",
-    "Policy",
-    "Position",
-    "Ragged",
-    "RaggedBatches",
-    "RowQueue",
-    "Run",
-    "SameElements",
-    "Share",
-    "SpanFormat",
-    "Spec",
-    "State",
-    "Stream",
-    "Strings",
-    "Structure",
-    "TensorSpec",
-    "arrays_of",
-    "block_of",
-    "dataset_of",
-    "passing_over",
-    "register_backend",
-    "register_engine",
-    "register_format",
-    "register_op",
-    "register_policy",
-    "register_rule",
-    "split",
-    "stack",
-    "step",
-    "structure_of",
-    "walk",
-]
+if TYPE_CHECKING:
+    from distinput.columns.block import ColumnBlock as ColumnBlock
+    from distinput.columns.ragged import Ragged as Ragged
+    from distinput.columns.ragged import RaggedBatches as RaggedBatches
+    from distinput.columns.rows import RowQueue as RowQueue
+    from distinput.columns.rows import Stream as Stream
+    from distinput.columns.rows import passing_over as passing_over
+    from distinput.columns.state import State as State
+    from distinput.data.registration import dataset_of as dataset_of
+    from distinput.data.registration import register_op as register_op
+    from distinput.data.registration import step as step
+    from distinput.distribute.collectives.channel import Channel as Channel
+    from distinput.distribute.collectives.channel import ChannelLost as ChannelLost
+    from distinput.distribute.collectives.channel import Handle as Handle
+    from distinput.distribute.collectives.collectives import Collectives as Collectives
+    from distinput.distribute.devices import Devices as Devices
+    from distinput.distribute.devices import register_backend as register_backend
+    from distinput.distribute.engines import OpenGroup as OpenGroup
+    from distinput.distribute.engines import register_engine as register_engine
+    from distinput.formats import register_format as register_format
+    from distinput.formats.format import Format as Format
+    from distinput.formats.format import Fragment as Fragment
+    from distinput.formats.format import Position as Position
+    from distinput.formats.span_format import Found as Found
+    from distinput.formats.span_format import Piece as Piece
+    from distinput.formats.span_format import SpanFormat as SpanFormat
+    from distinput.plan.families import Batching as Batching
+    from distinput.plan.families import Grouped as Grouped
+    from distinput.plan.families import OneForOne as OneForOne
+    from distinput.plan.families import SameElements as SameElements
+    from distinput.plan.node import INFINITE as INFINITE
+    from distinput.plan.node import UNKNOWN as UNKNOWN
+    from distinput.plan.node import Needs as Needs
+    from distinput.plan.node import Node as Node
+    from distinput.plan.node import walk as walk
+    from distinput.plan.options import Decision as Decision
+    from distinput.plan.options import Policy as Policy
+    from distinput.plan.options import Share as Share
+    from distinput.rewrite.rules import register_rule as register_rule
+    from distinput.run.run import Run as Run
+    from distinput.sharding.policies import register_policy as register_policy
+    from distinput.values.nest import LEAF as LEAF
+    from distinput.values.nest import Structure as Structure
+    from distinput.values.nest import structure_of as structure_of
+    from distinput.values.spec import Spec as Spec
+    from distinput.values.spec import TensorSpec as TensorSpec
+else:
+    __getattr__, __dir__, __all__ = lazy(
+        __name__, own=("Block", "Column", "Dense", "Strings", "arrays_of", "block_of", "split", "stack")
+    )
 
 
 def block_of(rows: Any) -> Block:

@@ -18,7 +18,7 @@ from distinput.columns.ragged import Arrays, Objects, Ragged, frozen_rows, ragge
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later, library
 from distinput.values.buffers import FEWEST_BYTES, calibrated, copy_of, is_pooled
-from distinput.values.leaves import array_of, is_ragged, without_padding
+from distinput.values.leaves import Array, array_of, is_ragged, without_padding
 from distinput.values.nest import map_leaves, structure_of
 
 if TYPE_CHECKING:
@@ -361,8 +361,6 @@ def _whole(column: Any) -> Any:
 # views.
 # ----------------------------------------------------------------------------
 
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _PLAIN = (np.generic, bool, int, float, complex, str, bytes, type(None))
 _SIMPLE = frozenset((*np.sctypeDict.values(), bool, int, float, complex, str, bytes, type(None))) - {np.void}

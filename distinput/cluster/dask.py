@@ -7,7 +7,7 @@ from typing import Any
 
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import ClusterResolver, with_rpc_layer
-from distinput.errors import EngineMissing, UnavailableError
+from distinput.errors import UnavailableError, importing
 
 _TASK = re.compile(r"(worker|ps)-(\d+)")
 
@@ -117,13 +117,11 @@ def connected(scheduler: str, security: Any = None) -> Any:
       EngineMissing: `distributed` is not installed.
       UnavailableError: there is no scheduler at the address.
     """
-    try:
+    with importing(
+        "Dask clusters need the package distributed, which is not installed; run `pip install 'distinput[dask]'`"
+    ):
         # Imported here, since it takes long and few programs need it.
         from distributed import Client
-    except ImportError as error:
-        raise EngineMissing(
-            "Dask clusters need the package distributed, which is not installed; run `pip install 'distinput[dask]'`"
-        ) from error
     try:
         return Client(scheduler, security=security, set_as_default=False)
     except OSError as error:

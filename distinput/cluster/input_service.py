@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from distinput.cluster.dask import connected
-from distinput.errors import EngineMissing, UnavailableError, UnimplementedError
+from distinput.errors import UnavailableError, UnimplementedError, importing
 from distinput.kernels.kernel import renewed
 from distinput.run.threads import check_threads
 
@@ -260,13 +260,11 @@ class _Ray:
     keeps = False
 
     def __init__(self, address: str) -> None:
-        try:
+        with importing(
+            "on_workers: a service of Ray needs the package ray, which is not installed; run "
+            "`pip install 'distinput[ray]'`"
+        ):
             self._ray = import_module("ray")
-        except ImportError as error:
-            raise EngineMissing(
-                "on_workers: a service of Ray needs the package ray, which is not installed; run "
-                "`pip install 'distinput[ray]'`"
-            ) from error
         if not self._ray.is_initialized():
             try:
                 self._ray.init(address=None if address == "ray" else address, include_dashboard=False)

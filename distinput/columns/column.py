@@ -10,26 +10,14 @@ import numpy as np
 
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, Array, Ints
+from distinput.values.leaves import STRING
+from distinput.values.leaves import Array as Array
+from distinput.values.leaves import Ints as Ints
 
 if TYPE_CHECKING:
     from distinput.kernels import spans as span_kernels
 else:
     span_kernels = later("distinput.kernels.spans")  # for texts that are moved
-
-__all__ = [
-    "Array",
-    "Column",
-    "Dense",
-    "Ints",
-    "LazyColumn",
-    "SelfGrouped",
-    "StackError",
-    "Strings",
-    "bytes_objects",
-    "objects_between",
-]
-
 
 # ----------------------------------------------------------------------------
 # Columns: one leaf of many consecutive elements.

@@ -7,7 +7,7 @@ from typing import Any
 from distinput.arrow.record_batches import Text, arrow_schema, nulls_of, record_batch, with_decimals
 from distinput.arrow.validity import zero_of
 from distinput.data.iterator import DatasetLike
-from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.errors import InvalidArgumentError, importing
 from distinput.plan.node import INFINITE
 
 
@@ -41,10 +41,8 @@ def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
     import pyarrow as pa
 
     table = arrow_table(dataset, text, "to_pandas")
-    try:
+    with importing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`"):
         frame = table.to_pandas()
-    except ImportError as error:
-        raise EngineMissing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`") from error
     for name in set(nulls_of(table.schema)).intersection(table.schema.names):
         column = table[name]
         if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):  # as floats, some would be others
@@ -55,8 +53,6 @@ def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
 
 def polars_frame(dataset: DatasetLike, text: Text) -> Any:
     """All elements as a polars DataFrame."""
-    try:
+    with importing("to_polars: polars is not installed; `pip install 'distinput[tables]'`"):
         import polars as pl
-    except ImportError as error:
-        raise EngineMissing("to_polars: polars is not installed; `pip install 'distinput[tables]'`") from error
     return pl.from_arrow(arrow_table(dataset, text, "to_polars"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.errors import EngineMissing, InvalidArgumentError, UnimplementedError
+from distinput.errors import InvalidArgumentError, UnimplementedError, importing
 from distinput.kernels.kernel import renewed
 from distinput.values.buffers import empty
 
@@ -323,10 +323,8 @@ def _with_simplejpeg(data: bytes, channels: int, max_pixels: int) -> tuple[Any, 
 
 
 def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: bool, max_pixels: int, turns: bool) -> Any:
-    try:
+    with importing("decode_image: Pillow is not installed; `pip install 'distinput[images]'`"):
         from PIL import Image, ImageSequence
-    except ImportError:
-        raise EngineMissing("decode_image: Pillow is not installed; `pip install 'distinput[images]'`") from None
     _check_size(*_size(data, found), max_pixels)  # before Pillow looks at it: it warns of large ones
     with _by_pillow(found):
         image = Image.open(io.BytesIO(_as_drawn(data) if found == "GIF" and frames else data), formats=[found])

@@ -95,7 +95,10 @@ def format_named(name: str, index: bool | str = False, **options: Any) -> Format
 
     Args:
       name: of a format of `FORMATS`.
-      index: true for files with an index; a path is a folder to keep the indices in.
+      index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
+        to their place, `global_shuffle` works, and policies DATA and BALANCED read nothing of other workers. An index is built
+        when it is first needed, by reading the file once, and kept beside the file, under a hidden name; a path is a folder to
+        keep it in. `distinput.io.write_index` builds it ahead.
       **options: those of the format.
 
     Raises:

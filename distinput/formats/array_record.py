@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock, rows_within
 from distinput.columns.column import Ints, Strings
-from distinput.errors import DataLossError, EngineMissing, UnimplementedError
+from distinput.errors import DataLossError, UnimplementedError, importing
 from distinput.files.paths import local_path
 from distinput.files.source import stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position, check_reached, cut_rows
@@ -78,12 +78,8 @@ class _Opened:
             raise UnimplementedError(
                 f"{path}: the package array_record reads local files only; copy the file, or mount the store as a folder"
             )
-        try:
+        with importing("array_record: the package is not installed; `pip install 'distinput[arrayrecord]'`"):
             from array_record.python.array_record_module import ArrayRecordReader
-        except ImportError:
-            raise EngineMissing(
-                "array_record: the package is not installed; `pip install 'distinput[arrayrecord]'`"
-            ) from None
         self._path, self._lock = path, renewed(Lock())
         with self._naming_damage():
             # Nothing is read beside what is asked for.

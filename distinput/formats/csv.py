@@ -16,7 +16,7 @@ from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, stamp_of
 from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_type, may_change
 from distinput.formats.tables import as_columns
-from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Head
+from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Bytes, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
@@ -30,9 +30,6 @@ types = library("pyarrow.types")
 # ----------------------------------------------------------------------------
 # Rows of plain CSV without pyarrow: by one compiled pass over the text, see `kernels.plain_csv`.
 # ----------------------------------------------------------------------------
-
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class PlainRows:

@@ -46,7 +46,7 @@ from distinput.kernels.example_values import (
 from distinput.kernels.protobuf import MalformedError
 from distinput.names.lazy import dataclass
 from distinput.values.buffers import empty, told_by
-from distinput.values.leaves import STRING
+from distinput.values.leaves import STRING, Array, Ints
 
 # ----------------------------------------------------------------------------
 # Decoding one feature of many `tf.train.Example` messages into a column, from the locations of its lists.
@@ -54,9 +54,6 @@ from distinput.values.leaves import STRING
 # The separate steps can report a feature that is missing or differs from its declaration.
 # ----------------------------------------------------------------------------
 
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 KINDS: dict[np.dtype[Any], int] = {STRING: BYTES, np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
 """The kind of feature that holds values of a dtype."""

@@ -12,7 +12,7 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.plan.check import in_int64, normalized
-from distinput.values.leaves import STRING, as_dtype, as_leaf, cast_within
+from distinput.values.leaves import STRING, Array, Ints, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
@@ -21,9 +21,6 @@ from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, 
 # Declarations of the features to parse from `tf.train.Example` messages, as in TensorFlow.
 # ----------------------------------------------------------------------------
 
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _DEFAULTS = {
     STRING: ("text", "OS"),

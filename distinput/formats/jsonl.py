@@ -18,7 +18,7 @@ from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe
 from distinput.formats.row_schema import INFERRED, Path, RowSchema, may_change, null_places
 from distinput.formats.tables import as_columns
-from distinput.formats.text_records import MARK, Head
+from distinput.formats.text_records import MARK, Bytes, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
@@ -305,8 +305,6 @@ def arrow_type(kind: Any, key: str) -> Any:
 # Plain objects of JSON Lines without pyarrow: by one compiled pass over the text, see `kernels.plain_json`.
 # ----------------------------------------------------------------------------
 
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _FIRST = re.compile(rb"[ \t\r\n]*([^\n]*)\n")
 _MOST_FIRST_BYTES = 64 * 1024  # of the object whose keys are looked at

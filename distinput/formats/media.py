@@ -16,7 +16,14 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock, rows_within
 from distinput.columns.column import Ints
 from distinput.columns.ragged import column_of_arrays
-from distinput.errors import DataLossError, DistinputError, EngineMissing, InvalidArgumentError, UnimplementedError
+from distinput.errors import (
+    DataLossError,
+    DistinputError,
+    EngineMissing,
+    InvalidArgumentError,
+    UnimplementedError,
+    importing,
+)
 from distinput.files.folder import without_notes
 from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, naming, open_ranges, read_range, size_of, stamp_of
@@ -436,10 +443,8 @@ class _PyAv:
     def __init__(self, kind: str, path: str) -> None:
         self.kind, self.path = kind, path
         self._lock = renewed(Lock())
-        try:
+        with importing(f"{kind}: the package av is not installed; `pip install 'distinput[video]'`"):
             import av
-        except ImportError:
-            raise EngineMissing(f"{kind}: the package av is not installed; `pip install 'distinput[video]'`") from None
         self._av = av
         self._time = 0.0
         self._running: Iterator[tuple[int, Any]] = iter(())
@@ -656,18 +661,13 @@ class _TorchCodec:
     """
 
     def __init__(self, path: str, device: str) -> None:
-        try:
+        with importing(
+            f"video: device={device!r} decodes with torchcodec, which cannot be loaded: {{error}}; `pip install torchcodec` "
+            "brings it, in the version for your torch and CUDA; FFmpeg is installed apart",
+            (ImportError, OSError, RuntimeError),  # the latter two where FFmpeg or CUDA is missing
+        ):
             from torchcodec.decoders import VideoDecoder
             from torchcodec.transforms import Resize
-        except (
-            ImportError,
-            OSError,
-            RuntimeError,
-        ) as error:  # the latter two where FFmpeg or CUDA is missing
-            raise EngineMissing(
-                f"video: device={device!r} decodes with torchcodec, which cannot be loaded: {error}; `pip install torchcodec` "
-                "brings it, in the version for your torch and CUDA; FFmpeg is installed apart"
-            ) from error
         self.path, self._resize, self._lock = path, Resize, renewed(Lock())
         self._made: dict[Any, Any] = {}
         source, options = local_path(path) or open_ranges(path), {"dimension_order": "NHWC", "device": device}

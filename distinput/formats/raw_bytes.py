@@ -12,9 +12,7 @@ import numpy as np
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.plan.check import byte_string
 from distinput.values.buffers import told_by
-from distinput.values.leaves import STRING, as_dtype
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from distinput.values.leaves import STRING, Array, as_dtype
 
 _GZIP = 31  # for zlib: the largest window, in the frame of gzip
 _MOST_BYTES = 1 << 30

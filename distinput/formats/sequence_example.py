@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.example import (
@@ -42,9 +42,6 @@ from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_RO
 from distinput.kernels.sequence_messages import ABSENT, locate_steps
 from distinput.names.lazy import dataclass
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _ROOM = 16.0
 """Initial room per message for the steps of a key."""

@@ -10,10 +10,8 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.formats.example_encoding import field, message_of, varint
 from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
-from distinput.values.leaves import STRING, as_dtype, as_leaf
+from distinput.values.leaves import STRING, Array, as_dtype, as_leaf, dtype_name
 from distinput.values.sparse_tensor import SparseTensor
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _NUMBERS: dict[np.dtype[Any], int] = {
     np.dtype(name): number
@@ -94,7 +92,7 @@ def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> A
         ) from error
     if dtype != wanted:
         raise InvalidArgumentError(
-            f"parse_tensor: Type mismatch between parsed tensor ({_shown(dtype)}) and dtype ({_shown(wanted)})"
+            f"parse_tensor: Type mismatch between parsed tensor ({dtype_name(dtype)}) and dtype ({dtype_name(wanted)})"
         )
     size = prod(shape)
     if len(values) > size:
@@ -113,10 +111,6 @@ def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> A
         values = whole
     made = values.reshape(shape)
     return made if shape else made[()]
-
-
-def _shown(dtype: np.dtype[Any]) -> str:
-    return "string" if dtype == STRING else str(dtype)
 
 
 def _read(message: bytes) -> tuple[np.dtype[Any], tuple[int, ...], Array]:

@@ -28,7 +28,7 @@ from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT
 from distinput.kernels.plain_json import TRUTH, WIDTHS
 from distinput.names.lazy import library
 from distinput.plan.check import normalized
-from distinput.values.buffers import empty
+from distinput.values.buffers import Bytes, empty
 from distinput.values.spec import Spec
 
 pa = library("pyarrow")
@@ -37,8 +37,6 @@ pa = library("pyarrow")
 # The columns that kernels write: one buffer for all of them, and what is made of it.
 # ----------------------------------------------------------------------------
 
-
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _DTYPES: dict[int, np.dtype[Any]] = {
     INT64: np.dtype(np.int64),

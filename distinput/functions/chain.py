@@ -20,7 +20,7 @@ from weakref import ref
 
 import numpy as np
 
-from distinput.arrow.adopt import Array, adopt, copying, fresh_copy, kept, look_of, owned
+from distinput.arrow.adopt import adopt, copying, fresh_copy, kept, look_of, owned
 from distinput.columns.block import Block, of_all
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, described, unlike
@@ -29,7 +29,7 @@ from distinput.plan.binding import by_name
 from distinput.run.run import calls_of, element_text
 from distinput.run.threads import lane
 from distinput.values.buffers import is_pooled
-from distinput.values.leaves import as_leaves, dtype_of
+from distinput.values.leaves import Array, as_leaves, dtype_of
 from distinput.values.nest import structure_of
 from distinput.values.spec import (
     DatasetSpec,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.columns.column import Strings
+from distinput.columns.column import Array, Strings
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.source import stamp_of
 from distinput.formats.example import KINDS, Lists, Messages, contiguous
@@ -23,8 +23,6 @@ from distinput.names.lazy import dataclass
 # All features of many `tf.train.Example` messages as arrays, without a declaration: kinds, counts and values by key.
 # ----------------------------------------------------------------------------
 
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _MOST_KEYS = 1000
 """With more keys than this, messages are decoded one by one: an array for each key and message would be mostly empty."""

@@ -11,15 +11,11 @@ from typing import Any
 
 from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
-from distinput.errors import EngineMissing
+from distinput.errors import importing
 from distinput.plan.fingerprint import fingerprint
 
-try:
+with importing("interop.grain: needs Grain, which is not installed ({error}); use `pip install grain`"):
     import grain
-except ImportError as error:
-    raise EngineMissing(
-        f"interop.grain: needs Grain, which is not installed ({error}); use `pip install grain`"
-    ) from error
 
 __all__ = ["from_grain", "source"]
 

@@ -12,7 +12,7 @@ from distinput.arrow.adopt import is_hugging_face
 from distinput.arrow.tabular import Reading
 from distinput.columns.state import Digest
 from distinput.data.dataset import Dataset
-from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.errors import InvalidArgumentError, importing
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
 from distinput.interop.rank_steps import ShardNames
@@ -181,10 +181,8 @@ def to_hf(dataset: Dataset[Any], text: bool | Collection[str] = False) -> Any:
 
     Source: distinput's own.
     """
-    try:
+    with importing("to_hf: `datasets` is not installed; `pip install 'distinput[huggingface]'`"):
         import datasets
-    except ImportError:
-        raise EngineMissing("to_hf: `datasets` is not installed; `pip install 'distinput[huggingface]'`") from None
     return datasets.Dataset(dataset.to_arrow(text))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.distribute.input.dealing import StepPadding
-from distinput.errors import EngineMissing, InvalidArgumentError, OutOfRangeError
+from distinput.errors import InvalidArgumentError, OutOfRangeError, importing
 from distinput.interop.pass_starts import PassStarts
 from distinput.interop.rank_steps import TAILS, ShortSteps
 from distinput.plan.check import at_least
@@ -21,13 +21,11 @@ from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 __all__ = ["Sequence"]
 
 
-try:
+with importing(
+    "interop.keras: needs Keras and a backend for it, which cannot be imported ({error}); use `pip install "
+    "'distinput[keras]'`, install JAX or PyTorch, and set KERAS_BACKEND to 'jax' or 'torch' before Keras is imported"
+):
     import keras
-except ImportError as error:
-    raise EngineMissing(
-        f"interop.keras: needs Keras and a backend for it, which cannot be imported ({error}); use `pip install "
-        "'distinput[keras]'`, install JAX or PyTorch, and set KERAS_BACKEND to 'jax' or 'torch' before Keras is imported"
-    ) from error
 
 
 _WHO = "interop.keras.Sequence"

@@ -18,7 +18,7 @@ from distinput.columns.column import Ints
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.data.seal import of_text
-from distinput.errors import EngineMissing, FailedPreconditionError, InputWarning, InvalidArgumentError
+from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, importing
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
 from distinput.interop.rank_steps import RankPosition as Steps
@@ -31,10 +31,8 @@ from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.values.spec import Spec
 
-try:
+with importing("interop.ray: Ray is not installed; `pip install 'distinput[ray]'`"):
     import ray
-except ImportError:
-    raise EngineMissing("interop.ray: Ray is not installed; `pip install 'distinput[ray]'`") from None
 
 __all__ = ["WorkerShard", "exact_data_config", "from_ray", "shard"]
 

@@ -7,7 +7,6 @@ to the schema of the version. Lance has files of its own, of which its library g
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC
 from functools import cached_property, partial
@@ -27,11 +26,11 @@ from distinput.data.dataset import Dataset
 from distinput.errors import (
     DataLossError,
     DistinputError,
-    EngineMissing,
     InvalidArgumentError,
     NotFoundError,
     StateError,
     UnimplementedError,
+    importing,
 )
 from distinput.files.manifest import FileTable
 from distinput.files.mounts import stored
@@ -419,14 +418,6 @@ def _snapshots(state: Any) -> Iterator[str]:
             yield from _snapshots(each)
 
 
-@contextmanager
-def _library(who: str, extra: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise EngineMissing(f"{who}: {error}; `pip install 'distinput[{extra}]'`") from None
-
-
 # ----------------------------------------------------------------------------
 # Delta Lake.
 # ----------------------------------------------------------------------------
@@ -491,7 +482,7 @@ def from_delta(
 
     Source: distinput's own; the protocol is that of Delta Lake.
     """
-    with _library("from_delta", "delta"):
+    with importing("from_delta: {error}; `pip install 'distinput[delta]'`"):
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
     options = dict(storage_options or getattr(table, "_storage_options", None) or {}) or None
@@ -615,7 +606,7 @@ def from_iceberg(
 
     Source: distinput's own; the specification is that of Apache Iceberg.
     """
-    with _library("from_iceberg", "iceberg"):
+    with importing("from_iceberg: {error}; `pip install 'distinput[iceberg]'`"):
         from pyiceberg.io.pyarrow import schema_to_pyarrow
         from pyiceberg.table import StaticTable, Table
     if not isinstance(table, Table):
@@ -842,7 +833,7 @@ def from_lance(
 
     Source: distinput's own; the format is that of Lance.
     """
-    with _library("from_lance", "lance"):
+    with importing("from_lance: {error}; `pip install 'distinput[lance]'`"):
         import lance
     options = dict(storage_options or {}) or None
     uri = table.uri if isinstance(table, lance.LanceDataset) else str(table)

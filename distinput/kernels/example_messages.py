@@ -24,12 +24,12 @@ from distinput.kernels.example_values import (
     any_varies,
     begin_row,
     check_messages,
+    check_within,
     decode_reference,
     decode_row,
     fullest,
     misplaced,
     not_offsets,
-    outside,
     table_bytes,
 )
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
@@ -525,10 +525,7 @@ def locate_features(
 ) -> tuple[int, int]:
     """See `locate_reference`."""
     n, k = starts.size, key_offsets.size - 1
-    if n != lengths.size:
-        raise ValueError("example: starts and lengths must have an item for each message")
-    if outside(data, starts, lengths):
-        raise ValueError("example: each message must be within the data")
+    check_within(data, starts, lengths)
     if k < 0 or kinds.size != k * n or list_starts.size != list_lengths.size:
         raise ValueError("locate_features: kinds must be [keys * messages], list_starts and list_lengths of one size")
     if not_offsets(key_offsets, keys.size):
@@ -630,10 +627,7 @@ def unknown_key(
     data: Bytes, starts: Ints, lengths: Ints, first: int, keys: Bytes, key_offsets: Ints
 ) -> tuple[int, int]:
     """See `unknown_key_reference`."""
-    if starts.size != lengths.size:
-        raise ValueError("example: starts and lengths must have an item for each message")
-    if outside(data, starts, lengths):
-        raise ValueError("example: each message must be within the data")
+    check_within(data, starts, lengths)
     if first < 0 or first > starts.size:
         raise ValueError("unknown_key: first must be one of the messages")
     if key_offsets.size == 0 or not_offsets(key_offsets, keys.size):

@@ -266,13 +266,14 @@ def decode_list(
 
 
 @inlined
-def outside(data: Bytes, starts: Ints, lengths: Ints) -> bool:
-    """True if any span is not within the data."""
+def check_within(data: Bytes, starts: Ints, lengths: Ints) -> None:
+    """Raise an error for messages that are not within the data."""
+    if starts.size != lengths.size:
+        raise ValueError("example: starts and lengths must have an item for each message")
     for i in range(starts.size):
         # The sum is avoided because it could overflow.
         if starts[i] < 0 or lengths[i] < 0 or lengths[i] > data.size or starts[i] > data.size - lengths[i]:
-            return True
-    return False
+            raise ValueError("example: each message must be within the data")
 
 
 @inlined
@@ -338,10 +339,7 @@ def count_values(
     data: Bytes, kind: int, kinds: Bytes, list_starts: Ints, list_lengths: Ints, counts: IntsOut
 ) -> tuple[int, int]:
     """See `count_reference`."""
-    if list_starts.size != list_lengths.size:
-        raise ValueError("example: starts and lengths must have an item for each message")
-    if outside(data, list_starts, list_lengths):
-        raise ValueError("example: each message must be within the data")
+    check_within(data, list_starts, list_lengths)
     if kinds.size != counts.size or kinds.size != list_starts.size or kind < BYTES or kind > INT64:
         raise ValueError("count_values: kind must be from 1 to 3, and the arrays must have an item for each message")
     for i in range(kinds.size):
@@ -368,10 +366,7 @@ def _filled(
     more: Out,
 ) -> tuple[int, int]:
     """Write the values of message i to out[offsets[i]:offsets[i + 1]]; for strings, their lengths to `more`."""
-    if starts.size != lengths.size:
-        raise ValueError("example: starts and lengths must have an item for each message")
-    if outside(data, starts, lengths):
-        raise ValueError("example: each message must be within the data")
+    check_within(data, starts, lengths)
     if kinds.size != starts.size or offsets.size != kinds.size + 1:
         raise ValueError("example: the arrays must have an item for each message, and offsets one more")
     if not_offsets(offsets, out.size):

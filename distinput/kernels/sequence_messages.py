@@ -25,8 +25,8 @@ from distinput.kernels.example_values import (
     NO_ROOM,
     OK,
     check_messages,
+    check_within,
     not_offsets,
-    outside,
 )
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import load_u8
@@ -242,10 +242,7 @@ def locate_steps(
 ) -> tuple[int, int]:
     """See `steps_reference`."""
     n, k = starts.size, key_offsets.size - 1
-    if n != lengths.size:
-        raise ValueError("example: starts and lengths must have an item for each message")
-    if outside(data, starts, lengths):
-        raise ValueError("example: each message must be within the data")
+    check_within(data, starts, lengths)
     if k < 0 or rooms.size != k + 1 or counts.size != k * n:
         raise ValueError(
             "locate_steps: rooms must have an item more than the keys, and counts must be [keys * messages]"

@@ -15,7 +15,7 @@ from distinput.columns.column import Ints
 from distinput.columns.state import State
 from distinput.data.seal import Seal, sealed
 from distinput.distribute.input.dealing import END, Placeholders, equal_slices
-from distinput.distribute.input.delivery import Delivery
+from distinput.distribute.input.delivery import Delivery, StepsAhead
 from distinput.distribute.input.located import Located, Ranges, Records, Seen
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, Steps, StepSource
 from distinput.errors import InvalidArgumentError, UnimplementedError
@@ -450,7 +450,7 @@ def step_from(source: StepSource, delivery: Delivery, states: Sequence[State], f
     return found
 
 
-def _each(steps: Steps, keeps_partial: bool) -> Any:
+def _each(steps: Steps | StepsAhead, keeps_partial: bool) -> Any:
     while (step := steps.next(keeps_partial)) is not END:
         yield step
 

@@ -68,7 +68,8 @@ class CachedPass(PassStore):
 
     def serves(self, epoch: int, run: Run) -> bool:
         """Whether what is kept is what a pass of a run gives."""
-        return self.complete and self.epoch == epoch and (run.dropping or not self.lacks or self.met is run.cancelled)
+        goes_on = run.asked.dropping or not self.lacks or self.met is run.cancelled
+        return self.complete and self.epoch == epoch and goes_on
 
     def keep(self, blocks: list[Block] | None, epoch: int, lacks: bool = False, run: Run | None = None) -> None:
         """Keep the elements of a complete pass, unless another pass was first; None: the pass began in another process.
@@ -87,7 +88,7 @@ class CachedPass(PassStore):
             if blocks is not None and better and epoch == self.epoch:
                 self.block = frozen(concat_blocks(blocks)) if blocks else None
                 self.complete, self.lacks = True, lacks
-                self.met = None if run is None or run.dropping else run.cancelled
+                self.met = None if run is None or run.asked.dropping else run.cancelled
 
 
 def _empty(epochs: list[int | None]) -> CachedPass:

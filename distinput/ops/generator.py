@@ -429,14 +429,14 @@ class Generator(Node):
             pull.singly = counts_are_exact() and not alone(made) and not _begins_anew(made[0])
             iterator = made.pop()
             pull.of(iterator)
-            if type(iterator) in _PLAIN_ITERATORS and not run.sampling:
+            if type(iterator) in _PLAIN_ITERATORS and not run.asked.sampling:
                 lends = True
                 return iterator
             return map(refills.owned if self.copy else Promise("from_generator: `generator`"), iterator)
 
         def begin() -> Iterator[Any]:
-            iterator = self.begun.items(anew, kept, sampling=run.sampling)
-            if run.sampling:
+            iterator = self.begun.items(anew, kept, sampling=run.asked.sampling)
+            if run.asked.sampling:
                 next(islice(iterator, row, row), None)
                 return iterator
             earlier, self.begun.left = pull.follows(self.begun.left), pull

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import chain as joined
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -247,31 +247,6 @@ _FEWEST_ROWS = 64
 """With fewer elements in the first block, "auto" does not even load what makes whole blocks."""
 
 
-class Called(Protocol):
-    """What a map says of its calls; `Map` has the meaning of each."""
-
-    @property
-    def map_func(self) -> Callable[..., Any]: ...
-    @property
-    def num_parallel_calls(self) -> int | None: ...
-    @property
-    def processes(self) -> bool: ...
-    @property
-    def executor(self) -> Any: ...
-    @property
-    def vectorize(self) -> bool | str: ...
-    @property
-    def claim(self) -> Claim: ...
-    @property
-    def compiled(self) -> "compiling.Compiled | None": ...
-    @property
-    def signature(self) -> Spec | None: ...
-    @property
-    def spec(self) -> Spec: ...
-    def where(self) -> str: ...
-    def decide(self, run: Run) -> None: ...
-
-
 class MapCalls(OneForOne):
     """A step that calls the functions of one map, or of several that run as one, on every element.
 
@@ -282,7 +257,7 @@ class MapCalls(OneForOne):
 
     @property
     @abstractmethod
-    def maps(self) -> Sequence[Called]:
+    def maps(self) -> "Sequence[Map]":
         """The maps, the first one first; all are called in the same way."""
 
     @cached_property
@@ -379,7 +354,7 @@ class _Pass:
     """
 
     node: MapCalls
-    maps: Sequence[Called]
+    maps: "Sequence[Map]"
     chain: "Chain | compiling.Compiled"
     run: Run
     counter: OpCounters
@@ -629,7 +604,7 @@ class Map(MapCalls, Signed):
 
 
 @dataclass(frozen=True, eq=False)
-class FusedMap(MapCalls, Fused[Map]):
+class FusedMap(Fused[Map], MapCalls):
     """Neighbouring maps that run as one: each element goes through all functions before the next one begins.
 
     Shapes: those of the last map. State: where the next element stands in the input.
@@ -637,10 +612,6 @@ class FusedMap(MapCalls, Fused[Map]):
     Args:
       functions: the maps, the first one first; all have the same number of threads or processes.
     """
-
-    @property
-    def maps(self) -> tuple[Map, ...]:
-        return self.functions.steps
 
 
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:

@@ -170,7 +170,7 @@ class OnWorkers(Transparent):
         return "at workers: " + ", ".join(found), *more
 
     def stream(self, state: State, run: Run) -> Stream:
-        if run.run_ahead is not None or run.sampling:  # nothing may be made ahead
+        if run.run_ahead is not None or run.asked.sampling:  # nothing may be made ahead
             return self.input.open(state, run)
         run.counters.update({id(part): OpCounters() for part in walk(self.divided) if isinstance(part, _Divided)})
         run.counters.update({id(copy): run.counter(step) for copy, step in self._copies})
@@ -609,7 +609,7 @@ class _Divided(Transparent):
         settled = all(_is_settled(step) for step in self.chain)
         while not settled and (piece := source.next()) is not None:
             piece = self._read_here(piece, run)
-            result = self._alone((piece, run.tolerant, run.past_damage))
+            result = self._alone((piece, run.tolerant, run.asked.past_damage))
             source.took(piece, result)
             settled = any(isinstance(made, Block) and made.size for made, _ in result.items)
             yield from self._delivered(result, run, piece.error)
@@ -634,7 +634,7 @@ class _Divided(Transparent):
                         source.given_back(piece)
                         piece = self._read_here(piece, run)
                         source.given(piece)
-                        result = self._alone((piece, run.tolerant, run.past_damage))
+                        result = self._alone((piece, run.tolerant, run.asked.past_damage))
                     else:
                         counter.worked += result.seconds
                         warm += 1
@@ -656,7 +656,7 @@ class _Divided(Transparent):
                         next_piece = self._read_here(next_piece, run)
                         source.given(next_piece)
                         here = here or next_piece.error is not None
-                    ticket = None if here else lanes.send((next_piece, run.tolerant, run.past_damage))
+                    ticket = None if here else lanes.send((next_piece, run.tolerant, run.asked.past_damage))
                     waiting.append((next_piece, ticket, Run.clock() - begin))
         finally:
             run.holding.remove(waiting)

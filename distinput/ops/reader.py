@@ -667,7 +667,7 @@ class Reader(FileReader):
         def read(place: ReadingPlace) -> PlacedBlocks:
             nonlocal rows
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
-            begun, requested = place.pop("begun", None), run.requested if place.pop("last", False) else None
+            begun, requested = place.pop("begun", None), run.asked.requested if place.pop("last", False) else None
             if begun is not None or requested is not None or run.asked.room is not None:
                 with beginning_with(place["path"], begun), telling(requested), within(*run.room):
                     first = next(blocks, None)

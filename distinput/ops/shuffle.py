@@ -327,7 +327,7 @@ class Shuffle(Shuffled):
         if self.input.random_access and "input" not in state:
             # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not:
             # other elements may take the positions of those that follow, so the elements themselves must wait.
-            if not (run.dropping and self.input.may_fail):
+            if not (run.asked.dropping and self.input.may_fail):
                 return self._by_number(state, run)
             begin = {**state, "row": 0, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
             return _behind(state["row"], self._by_slots(begin, self.key_of_pass(state), run.by_block()))

@@ -274,7 +274,7 @@ class KeptOnDisk(SameElements):
                 "with other random seeds, so they cannot be made again: bring the folder back, or start again without the state"
             )
         self._begins(epoch)
-        stage = self._begun() if found is None or (_lacks(found) and not run.dropping) else None
+        stage = self._begun() if found is None or (_lacks(found) and not run.asked.dropping) else None
         if stage is None:
             found = self._found()
             if self._serves(found, made, run):  # another process has just completed it
@@ -296,7 +296,7 @@ class KeptOnDisk(SameElements):
 
     def _serves(self, found: WrittenFiles | None, made: str, run: Run) -> TypeGuard[WrittenFiles]:
         """Whether what is in the folder is what a pass gives."""
-        goes_on = run.dropping or self.store.met is run.cancelled  # without what failed
+        goes_on = run.asked.dropping or self.store.met is run.cancelled  # without what failed
         return found is not None and made == self._served_word(found) and (goes_on or not _lacks(found))
 
     def _begins(self, epoch: int) -> None:
@@ -446,9 +446,9 @@ class KeptOnDisk(SameElements):
             if run.cancelled.is_set():  # steps below have ended since they were told to, perhaps
                 return
             self._publish(files, stage, epoch, lacks)
-            self.store.met = run.cancelled if lacks and not run.dropping else None
+            self.store.met = run.cancelled if lacks and not run.asked.dropping else None
         except GeneratorExit:
-            if not run.cancelled.is_set() and not run.sampling:  # a step behind this one wants no more
+            if not run.cancelled.is_set() and not run.asked.sampling:  # a step behind this one wants no more
                 if at == self.input.cardinality:  # as `take` of all of them
                     self._publish(files, stage, epoch)
                 elif self._writes(stage):

@@ -150,7 +150,7 @@ class ArrowStream(Node):
         try:
             if not rest.taken_by(me) or state["row"] < rest.row:
                 raise source.consumed()
-            batches = rest.sampled() if run.sampling else rest.batches()
+            batches = rest.sampled() if run.asked.sampling else rest.batches()
             yield from self.reading.blocks(_read(batches, who), self.spec, state["row"], rest.row, f"{who}: the stream")
         finally:
             rest.leave(me)

@@ -5,15 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from distinput.data.dataset import Dataset
-from distinput.errors import EngineMissing
+from distinput.errors import importing
 from distinput.reports.metrics import METRICS, Metric, points
 
-try:
+with importing("reports.opentelemetry: OpenTelemetry is not installed; `pip install 'distinput[opentelemetry]'`"):
     from opentelemetry import metrics
-except ImportError:
-    raise EngineMissing(
-        "reports.opentelemetry: OpenTelemetry is not installed; `pip install 'distinput[opentelemetry]'`"
-    ) from None
 
 
 def observe(datasets: "Mapping[str, Dataset[Any]]", meter: Any = None) -> None:

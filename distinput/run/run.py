@@ -481,29 +481,9 @@ class Run(Closing):
         return self.asked.tolerant
 
     @property
-    def dropping(self) -> bool:
-        """Whether a stream continues after an error that is dropped further up."""
-        return self.asked.dropping
-
-    @property
-    def past_damage(self) -> bool:
-        """Whether a reader goes on behind a damaged record."""
-        return self.asked.past_damage
-
-    @property
-    def sampling(self) -> bool:
-        """Whether elements are read to see what they look like."""
-        return self.asked.sampling
-
-    @property
     def room(self) -> tuple[int | None, Callable[[], Pool]]:
         """Bytes that a reader may hold, and the threads that request them for all readers."""
         return self.asked.room, partial(self._threads.shared_pool, "requests", _REQUESTS)
-
-    @property
-    def requested(self) -> Callable[[], None] | None:
-        """What a reader calls when it has requested all that it reads."""
-        return self.asked.requested
 
     def asking(self, **changes: Any) -> Self:
         """The same run, of which something else is asked.
@@ -547,10 +527,6 @@ class Run(Closing):
         run = self._same()
         run._reading = []
         return run
-
-    def telling(self, requested: Callable[[], None]) -> Self:
-        """The same run for steps that tell when all that they read has been requested."""
-        return self.asking(requested=requested)
 
     def sharing(self, streams: int) -> Self:
         """The same run for each of so many streams that are read by turns: they share the room for what is read.

@@ -527,7 +527,7 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
         except Exception as error:
             if not run.tolerant or is_defect(error):
                 raise
-            if not run.past_damage or rest.past is None or not isinstance(error, DAMAGE):
+            if not run.asked.past_damage or rest.past is None or not isinstance(error, DAMAGE):
                 place["lost"] = True
                 yield failure_at(error, place), place["behind"]
                 return

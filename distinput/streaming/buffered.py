@@ -328,7 +328,7 @@ def opened_ahead(node: Node, state: State, run: Run, counter: OpCounters) -> tup
       counter: counts how long the consumer waits.
     """
     stream = node.open(state, run)
-    if run.run_ahead is not None or run.sampling or not any(step.waits for step in walk(node)):
+    if run.run_ahead is not None or run.asked.sampling or not any(step.waits for step in walk(node)):
         return stream, run.waits.is_set  # by a source that a function made
     buffer = Buffer(None, run.ram_budget)
     return buffered(stream, buffer, run, counter), lambda: not (buffer.items or buffer.closed)

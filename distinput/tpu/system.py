@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distinput.errors import EngineMissing
+from distinput.errors import importing
 from distinput.tpu.device_assignment import DeviceAssignment
 from distinput.tpu.topology import Topology
 
@@ -171,12 +171,8 @@ def jax_for(who: str) -> Any:
     Raises:
       EngineMissing: it is not installed.
     """
-    try:
+    with importing(f"{who}: needs JAX, which is not installed ({{error}}); use `pip install 'distinput[jax]'`"):
         return import_module("jax")
-    except ImportError as error:
-        raise EngineMissing(
-            f"{who}: needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
-        ) from error
 
 
 def _check_resolver(what: str, resolver: Any) -> None:

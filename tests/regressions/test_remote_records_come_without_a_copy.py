@@ -115,7 +115,7 @@ def test_a_reader_tells_once_when_the_last_bytes_of_its_last_file_are_requested(
     told: list[int] = []
     sizes: list[int] = []
     with Run() as run:
-        for block, _ in node.open(node.start(0), run.telling(lambda: told.append(sum(sizes)))):
+        for block, _ in node.open(node.start(0), run.asking(requested=lambda: told.append(sum(sizes)))):
             sizes.append(block.size)
     assert sum(sizes) == 800
     assert len(told) == 1

@@ -109,19 +109,39 @@ _FILES = 16
 def reading(
     filenames: Any,
     file_format: Format,
-    num_parallel_reads: int | None,
+    num_parallel_reads: int | None = None,
     name: str | None = None,
     *,
     on_error: str | SkipErrors | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     partitioning: Any = "hive",
-    **handed: str,
+    text: str = "bytes",
+    nested: str = "columns",
+    decimals: str = "text",
+    buffer_size: int | None = None,
 ) -> Node:
     """A reader of the named files, or several readers that take turns; without what cannot be read, if `on_error` says so.
 
-    Behind it are the ops that `text`, `nested` and `decimals` stand for.
+    These are the arguments, and their documentation, of all datasets of files.
+
+    Args:
+      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
+      file_format: of the files.
+      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
+      name: a label.
+      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
+        record is found behind it. None: as `Options.on_error` says, or "raise".
+      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
+      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
+      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
+        None leaves them out.
+      text: "bytes"; or "str": `as_text` behind the reader.
+      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
+      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
+      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
     """
+    del buffer_size
     if num_parallel_reads is not None:
         integer(file_format.name, "num_parallel_reads", num_parallel_reads)
     names = _named(filenames, storage_options, filesystem, file_format.of_folder)
@@ -138,7 +158,7 @@ def reading(
     if num_parallel_reads is None:
         made: Node = Reader(names, file_format, table, on_error=on_error, name=name)
         made = made if made.raises else guarded(made, on_error)
-        return handed_out(made, **handed) if handed else made
+        return handed_out(made, text=text, nested=nested, decimals=decimals)
 
     def reader(path: bytes) -> Node:
         return Reader(_names(path), file_format, table)
@@ -149,7 +169,7 @@ def reading(
     cycle = _FILES if num_parallel_reads < 1 else num_parallel_reads
     turns: Node = ops.interleave.Interleave(names, reader, cycle, 1, num_parallel_reads, name=name)
     turns = guarded(turns, on_error)
-    return handed_out(turns, **handed) if handed else turns
+    return handed_out(turns, text=text, nested=nested, decimals=decimals)
 
 
 def _named(
@@ -210,62 +230,6 @@ class Constructor(NamedTuple):
     order: str
 
 
-def _records(
-    format: str,
-    options: Mapping[str, Any],
-    filenames: Any,
-    buffer_size: int | None = None,
-    num_parallel_reads: int | None = None,
-    name: str | None = None,
-    *,
-    index: bool | str = False,
-    on_error: str | SkipErrors | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    partitioning: Any = "hive",
-    text: str = "bytes",
-    nested: str = "columns",
-    decimals: str = "text",
-) -> Node:
-    """The records of files of one format. These are the arguments, and their documentation, of all datasets of files.
-
-    Args:
-      format: its name.
-      options: those of the format.
-      filenames: a path, pattern or directory, a list of them, or a dataset of paths; any URL of fsspec or obstore.
-      buffer_size: accepted as TensorFlow's; read sizes are chosen by the reader.
-      num_parallel_reads: files read at a time, whose records take turns; one after the other when None.
-      name: a label.
-      index: true to count records and reach them by their numbers: the cardinality is known, `skip`, a shard and a restart go
-        to their place, `global_shuffle` works, and policies DATA and BALANCED read nothing of other workers. An index is built
-        when it is first needed, by reading the file once, and kept beside the file, under a hidden name; a path is a folder to
-        keep it in. `distinput.io.write_index` builds it ahead.
-      on_error: "raise", "skip" or `SkipErrors(...)`, for what cannot be read: a damaged record, or the rest of the file if no
-        record is found behind it. None: as `Options.on_error` says, or "raise".
-      storage_options: for the file systems that the URLs name, such as credentials; see `distinput.io.mount`.
-      filesystem: of fsspec or of PyArrow, or a store of obstore, that has the files; "obstore": the store that URLs name.
-      partitioning: "hive": folders such as `year=2024` are columns, int64 or text; a dict of types by column states theirs;
-        None leaves them out.
-      text: "bytes"; or "str": `as_text` behind the reader.
-      nested: "columns": a list of structs is a dict of lists; "rows": `as_rows` behind the reader makes lists of dicts of them.
-      decimals: "text" of their digits; "decimal" objects or "float64": `as_decimal` behind the reader.
-    """
-    del buffer_size
-    return reading(
-        filenames,
-        format_named(format, index, **options),
-        num_parallel_reads,
-        name,
-        on_error=on_error,
-        storage_options=storage_options,
-        filesystem=filesystem,
-        partitioning=partitioning,
-        text=text,
-        nested=nested,
-        decimals=decimals,
-    )
-
-
 def file_dataset(name: str, constructor: Constructor) -> type[Dataset[Any]]:
     """The class of a dataset of files of one format; its options, and its documentation, are those of the format.
 
@@ -276,8 +240,9 @@ def file_dataset(name: str, constructor: Constructor) -> type[Dataset[Any]]:
       constructor: how it is made.
     """
     format: Any = FORMATS.find(constructor.format)
-    parameters = inspect.signature(_records).parameters
-    known = {**inspect.signature(format).parameters, **inspect.signature(format.of_options).parameters, **parameters}
+    parameters = inspect.signature(reading).parameters
+    of_format = [inspect.signature(each).parameters for each in (format, format.of_options, format_named)]
+    known = {**of_format[0], **of_format[1], **of_format[2], **parameters}
     by_position, _, by_name = constructor.order.partition("*")
     signature = inspect.Signature(
         [
@@ -292,7 +257,7 @@ def file_dataset(name: str, constructor: Constructor) -> type[Dataset[Any]]:
         given = _given(name, signature, (self, *args), kwargs)
         options = {each: value for each, value in given.items() if each not in parameters}
         rest = {each: value for each, value in given.items() if each in parameters}
-        Dataset.__init__(self, _records(constructor.format, options, **rest))
+        Dataset.__init__(self, reading(file_format=format_named(constructor.format, **options), **rest))
 
     begin.__signature__ = signature  # type: ignore[attr-defined]
     begin.__name__, begin.__qualname__ = "__init__", f"{name}.__init__"
@@ -360,7 +325,8 @@ def _documentation(text: str, names: list[str]) -> str:
         head, mark, tail = text.partition("\n\nRaises:")
         mark, tail = "\n\n", f"Raises:{tail}"
         head += "\n"
-    told = dict(_ARGUMENT.findall(f"{inspect.getdoc(_records)}\n{arguments}"))
+    texts = [inspect.getdoc(format_named), inspect.getdoc(reading), arguments]
+    told = dict(_ARGUMENT.findall("\n".join(map(str, texts))))
     shown = "\n".join(f"  {each}: {told[each]}" for each in names)
     indented = f"{head}\nArgs:\n{shown}{mark}{tail}".replace("\n", "\n    ")
     return re.sub(r" +$", "", indented, flags=re.MULTILINE) + "\n    "

@@ -10,19 +10,6 @@ from typing import Any, Protocol, TypeAlias
 from distinput.errors import EngineMissing
 from distinput.names.lazy import Registry, library
 
-__all__ = [
-    "BACKENDS",
-    "Devices",
-    "OpenDevices",
-    "chosen_devices",
-    "default_labels",
-    "device_name",
-    "device_names",
-    "framework_of",
-    "open_devices",
-    "register_backend",
-]
-
 glob = library("glob")  # whoever names devices has no need of it
 
 # ---- The interface of a backend. Strategies use nothing else of it

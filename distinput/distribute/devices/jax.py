@@ -19,18 +19,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distinput.distribute.devices.threads import FrameworkDevices
-from distinput.errors import EngineMissing, InvalidArgumentError
+from distinput.errors import InvalidArgumentError, importing
 from distinput.names.lazy import dataclass
 from distinput.values.buffers import FEWEST_BYTES, aligned, copy_of
 
-try:
+with importing("backend 'jax': needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"):
     import jax
     import jax.numpy as jnp
-
-except ImportError as error:
-    raise EngineMissing(
-        f"backend 'jax': needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
-    ) from error
 
 # ---- Settings that JAX keeps for each thread, as in `with jax.enable_x64(True):`, carried to the threads of replicas and input
 #

@@ -14,35 +14,23 @@ import numpy as np
 
 from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.devices.threads import FrameworkDevices
-from distinput.errors import EngineMissing
+from distinput.errors import EngineMissing, importing
 from distinput.names.lazy import dataclass
 
-try:
+with importing(
+    "backend 'torch': needs PyTorch, which is not installed ({error}); use `pip install 'distinput[torch]'`, from "
+    "PyTorch's CPU index where there is no GPU"
+):
     import torch
 
-    from distinput.distribute.devices.tensors import array_of, can_hold, tensor_of
-except ImportError as error:
-    raise EngineMissing(
-        f"backend 'torch': needs PyTorch, which is not installed ({error}); use `pip install 'distinput[torch]'`, from "
-        "PyTorch's CPU index where there is no GPU"
-    ) from error
+    from distinput.distribute.devices.tensors import array_of as array_of
+    from distinput.distribute.devices.tensors import can_hold as can_hold
+    from distinput.distribute.devices.tensors import tensor_of as tensor_of
 if not hasattr(torch, "accelerator"):
     raise EngineMissing(
         f"backend 'torch': PyTorch {torch.__version__} is installed, 2.6 or newer is needed; use "
         "`pip install -U 'distinput[torch]'`"
     )
-
-__all__ = [
-    "TORCH",
-    "USUAL",
-    "PinnedCopies",
-    "TorchArrays",
-    "TorchDevices",
-    "TorchModes",
-    "array_of",
-    "can_hold",
-    "tensor_of",
-]
 
 # ---- Settings that PyTorch keeps for each thread, such as `torch.no_grad()`, carried to the threads of replicas
 

@@ -9,33 +9,17 @@ from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Protocol
 
-from distinput.distribute.collectives.agreements import Agreement
-from distinput.distribute.collectives.channel import Channel
-from distinput.distribute.collectives.collectives import Collectives
-from distinput.errors import Aborted, CollectiveError, CollectiveTimeout, EngineMissing, Mismatch, PeerLost, Poisoned
+from distinput.distribute.collectives.agreements import Agreement as Agreement
+from distinput.distribute.collectives.channel import Channel as Channel
+from distinput.distribute.collectives.collectives import Collectives as Collectives
+from distinput.errors import Aborted as Aborted
+from distinput.errors import CollectiveError as CollectiveError
+from distinput.errors import CollectiveTimeout as CollectiveTimeout
+from distinput.errors import EngineMissing as EngineMissing
+from distinput.errors import Mismatch as Mismatch
+from distinput.errors import PeerLost as PeerLost
+from distinput.errors import Poisoned as Poisoned
 from distinput.names.lazy import Registry
-
-__all__ = [
-    "ENGINES",
-    "MPIEXEC",
-    "Aborted",
-    "Agreement",
-    "Channel",
-    "CollectiveError",
-    "CollectiveTimeout",
-    "Collectives",
-    "EngineMissing",
-    "Mismatch",
-    "OpenGroup",
-    "PeerLost",
-    "Poisoned",
-    "engine_runs",
-    "find_engine",
-    "open_collectives",
-    "register_engine",
-    "too_old",
-    "why_unavailable",
-]
 
 # ---- Tells which engines can be used here and why others cannot, to choose an engine and to explain errors
 

@@ -30,7 +30,7 @@ from distinput.distribute.engines.background import (
     is_loopback,
     split_address,
 )
-from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
+from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost, importing
 from distinput.names.lazy import later
 
 if TYPE_CHECKING:
@@ -52,12 +52,8 @@ def _jax() -> tuple[Any, Any]:
     """jax, and the state of jax.distributed, which offers no public access to the client."""
     if old := too_old("jax"):
         raise EngineMissing(f"engine 'jax': {old}; use `pip install -U 'distinput[jax]'`")
-    try:
+    with importing("engine 'jax': needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"):
         return import_module("jax"), import_module("jax._src.distributed").global_state
-    except ImportError as error:
-        raise EngineMissing(
-            f"engine 'jax': needs JAX, which is not installed ({error}); use `pip install 'distinput[jax]'`"
-        ) from error
 
 
 def is_running() -> bool:

@@ -24,7 +24,7 @@ from distinput.distribute.collectives.channel import Array, Bytes, ChannelLost
 from distinput.distribute.collectives.collectives import Collectives
 from distinput.distribute.engines import MPIEXEC
 from distinput.distribute.engines.background import check_rank_and_size
-from distinput.errors import CollectiveTimeout, EngineMissing
+from distinput.errors import CollectiveTimeout, EngineMissing, importing
 
 _EXACT = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 _DTYPES = _EXACT | {"float32", "float64"}
@@ -36,13 +36,12 @@ _FINALIZE_SECONDS = 10  # a process that lost another one is killed if MPI_Final
 
 
 def _mpi() -> Any:
-    try:
+    with importing(
+        "engine 'mpi': needs mpi4py and an MPI library, which are not installed ({error}); "
+        "use `pip install 'distinput[mpi]'` and start the program with mpiexec",
+        (ImportError, RuntimeError),
+    ):
         return import_module("mpi4py.MPI")
-    except (ImportError, RuntimeError) as error:
-        raise EngineMissing(
-            f"engine 'mpi': needs mpi4py and an MPI library, which are not installed ({error}); "
-            "use `pip install 'distinput[mpi]'` and start the program with mpiexec"
-        ) from error
 
 
 def open_group(rank: int | None, size: int | None, address: str | None, *, timeout: float, name: str) -> Collectives:

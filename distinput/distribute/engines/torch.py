@@ -30,7 +30,7 @@ from distinput.distribute.engines.background import (
     local_address,
     split_address,
 )
-from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost
+from distinput.errors import CollectiveError, CollectiveTimeout, EngineMissing, PeerLost, importing
 
 # ---- Operations of PyTorch's process groups as handles of a channel
 
@@ -185,13 +185,11 @@ _EXACT = _DTYPES - {"float32", "float64"}  # gloo's min and max do not agree wit
 
 
 def _torch() -> tuple[Any, Any]:
-    try:
+    with importing(
+        "engine 'torch': needs PyTorch, which is not installed ({error}); "
+        "use `pip install 'distinput[torch]'`, from PyTorch's CPU index where there is no GPU"
+    ):
         torch, distributed = import_module("torch"), import_module("torch.distributed")
-    except ImportError as error:
-        raise EngineMissing(
-            f"engine 'torch': needs PyTorch, which is not installed ({error}); "
-            "use `pip install 'distinput[torch]'`, from PyTorch's CPU index where there is no GPU"
-        ) from error
     if old := too_old("torch"):
         raise EngineMissing(f"engine 'torch': {old}; use `pip install -U 'distinput[torch]'`")
     if not distributed.is_available():

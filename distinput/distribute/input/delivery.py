@@ -346,7 +346,7 @@ class Delivery:
     def _puts(self) -> bool:
         return self.fetch and not self.consumer.replicas.devices.host_memory
 
-    def steps(self, source: StepSource, steps: Steps) -> Steps:
+    def steps(self, source: StepSource, steps: Steps) -> Steps | StepsAhead:
         """An iteration whose steps are as they are delivered, some of them made ahead."""
         if not self.changes:
             return steps

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources of steps: what they have in common, and the three: batches that are cut, elements dealt, pieces read alone."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
@@ -119,54 +120,6 @@ def cut_in_words(balanced: bool) -> str:
     return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
 
 
-class Steps(Protocol):
-    """One iteration over a source."""
-
-    def next(self, keeps_partial: bool) -> Any:
-        """The next step, or `END`. A step that an interrupt cuts short comes with the next call.
-
-        Args:
-          keeps_partial: True to return steps in which some replicas have no element.
-        """
-
-    @property
-    def seen(self) -> SeenShapes:
-        """The shapes that a state saves."""
-
-    @property
-    def failed(self) -> bool:
-        """True if an error that all workers raised has ended the iteration before its end."""
-
-    @property
-    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
-
-    @property
-    def partial(self) -> bool:
-        """True if the last step was returned only because partial steps are kept."""
-
-    def places(self, waiting: bool = False) -> list[State]:
-        """The positions of the input pipelines after the last step, which `inputs` makes states of.
-
-        Args:
-          waiting: True if the last step that `next` returned was not delivered: the positions before it.
-
-        Raises:
-          StateError: the last step failed half-way, or was interrupted, and there is no place before it.
-        """
-
-    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
-        """The states of the input pipelines, `step` steps after the beginning of the first pass.
-
-        Args:
-          step: the number of steps.
-          places: what `places` returned after the last of them.
-        """
-
-    def close(self) -> None:
-        """End the background work."""
-
-
 def lockstep_of(
     terms: Terms,
     iterator: Iterator[Any],
@@ -184,22 +137,6 @@ def lockstep_of(
         peers.control, partial(drawn, iterator, count), place_of(iterator), rows_of,
         about=peers.next_iteration, alike=alike, hints=terms.hints, lacks=lacks,
     )  # fmt: skip
-
-
-def place_after(iterator: Any, lockstep: "Lockstep | None") -> State:
-    """The position of an input after the last step, which is behind the elements drawn for agreements."""
-    return place_of(iterator) if lockstep is None else lockstep.state
-
-
-def places_before(iterators: Sequence[Any], marks: Sequence[Any]) -> list[State]:
-    """The positions of inputs at the marks that were made before a step.
-
-    Raises:
-      StateError: iterators of other packages have no marks.
-    """
-    if any(mark is None for mark in marks):
-        raise StateError(HALF_WAY)
-    return [place_of(iterator, mark) for iterator, mark in zip(iterators, marks, strict=True)]
 
 
 def sealed_place(iterator: Any, place: State) -> State:
@@ -225,6 +162,96 @@ def plan_of(dataset: Any) -> str | None:
     """The result of `explain` of a dataset, if it has that method."""
     explain = getattr(dataset, "explain", None)
     return None if explain is None else str(explain())
+
+
+class Steps(ABC):
+    """One iteration over the inputs of this worker.
+
+    Args:
+      source: the source to iterate.
+      iterators: the iterators of its inputs.
+      seen: the shapes of the last element of a restored iteration.
+    """
+
+    partial = False
+    """True if the last step was returned only because partial steps are kept."""
+    _seeds_alike = True  # the seeds drawn are those of the other workers, if all have the same pipeline
+
+    def __init__(self, source: "StepSource", iterators: Sequence[Any], seen: SeenShapes) -> None:
+        terms = self._terms = source.terms
+        self._iterators, self._full = iterators, terms.full_rows > 0
+        self._rows = partial(rows_in, source.spec.structure)
+        self._build = StepBuilder(source.spec, terms.replicas, seen)
+        self._pending: list[Any] = []  # drawn for a step that was cut short
+        self._failed = False  # that step, with an error
+        self._before = self._marks()
+        self._lockstep: Lockstep | None = None
+
+    @abstractmethod
+    def next(self, keeps_partial: bool) -> Any:
+        """The next step, or `END`. A step that an interrupt cuts short comes with the next call.
+
+        Args:
+          keeps_partial: True to return steps in which some replicas have no element.
+        """
+
+    def _marks(self) -> list[Any]:
+        return [mark_of(iterator) for iterator in self._iterators]
+
+    @property
+    def seen(self) -> SeenShapes:
+        """The shapes that a state saves."""
+        return self._build.seen
+
+    @property
+    def failed(self) -> bool:
+        """True if an error that all workers raised has ended the iteration before its end."""
+        return self._lockstep is not None and self._lockstep.failed
+
+    @property
+    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
+        """The number of the pass, and the seeds drawn; each is None if workers may have different ones."""
+        iterator = self._iterators[0]
+        if not self._terms.alike:
+            return None, None
+        return iterator.epoch, iterator.seeds if self._seeds_alike else None
+
+    def places(self, waiting: bool = False) -> list[State]:
+        """The positions of the input pipelines after the last step, which `inputs` makes states of.
+
+        Args:
+          waiting: True if the last step that `next` returned was not delivered: the positions before it.
+
+        Raises:
+          StateError: the last step failed half-way, or was interrupted, and there is no place before it.
+        """
+        if self._pending and self._failed:
+            raise StateError(HALF_WAY)
+        if self._lockstep is not None:  # behind the elements drawn for agreements
+            return [self._lockstep.state for _ in self._iterators]
+        if not (waiting or self._pending):
+            return [place_of(iterator) for iterator in self._iterators]
+        if any(mark is None for mark in self._before):  # iterators of other packages have none
+            raise StateError(HALF_WAY)
+        return [place_of(iterator, mark) for iterator, mark in zip(self._iterators, self._before, strict=True)]
+
+    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
+        """The states of the input pipelines, `step` steps after the beginning of the first pass.
+
+        Args:
+          step: the number of steps.
+          places: what `places` returned after the last of them.
+        """
+        return [sealed_place(iterator, place) for iterator, place in zip(self._iterators, places, strict=True)]
+
+    def close(self) -> None:
+        """End the background work."""
+        self._pending = []
+        self._build.close()
+        if self._lockstep is not None:
+            self._lockstep.close()
+        for iterator in self._iterators:
+            close_input(iterator)
 
 
 # ----------------------------------------------------------------------------
@@ -292,7 +319,7 @@ class CutBatches:
 
 
 @final
-class CutSteps:
+class CutSteps(Steps):
     """One iteration over `CutBatches`.
 
     Args:
@@ -301,26 +328,18 @@ class CutSteps:
       seen: the shapes of the last element of a restored iteration.
     """
 
-    partial = False
-
     def __init__(self, source: CutBatches, iterator: Any, seen: SeenShapes) -> None:
-        terms = self._terms = source.terms
-        self._iterator, self._cutter = iterator, source.cutter
-        self._full = terms.full_rows > 0
-        self._rows = partial(rows_in, source.spec.structure)
-        self._seen = seen
-        self._pending: tuple[Any, ...] = ()  # drawn for a step that an interrupt cut short
-        self._before = mark_of(iterator)
-        # One worker can run out of batches while others continue only where workers agree on each step.
-        self._build = StepBuilder(source.spec, terms.replicas, seen) if source.agrees else None
-        self._lockstep = lockstep_of(terms, iterator, 1, self._rows, alike=terms.alike) if source.agrees else None
+        super().__init__(source, [iterator], seen)
+        self._cutter = source.cutter
+        if source.agrees:
+            self._lockstep = lockstep_of(self._terms, iterator, 1, self._rows, alike=self._terms.alike)
 
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is None:
             if not self._pending:
-                self._before = mark_of(self._iterator)
-                for batch in self._iterator:
-                    self._pending = (batch,)
+                self._before = self._marks()
+                for batch in self._iterators[0]:
+                    self._pending = [batch]
                     break
                 else:
                     return END
@@ -328,9 +347,9 @@ class CutSteps:
                 leaves_out = self._full and self._terms.leaves_out(self._rows([*self._pending]))
                 step = END if leaves_out else self._cutter(*self._pending)
             except Exception:
-                self._pending = ()
+                self._pending = []
                 raise
-            self._pending = ()
+            self._pending = []
             return step  # no function is called before it is taken
         drawn = self._lockstep.next()
         if drawn is None:
@@ -338,38 +357,7 @@ class CutSteps:
         if self._full and self._terms.leaves_out(self._rows(drawn)):
             self._lockstep.close()
             return END
-        if drawn:
-            return self._cutter(drawn[0])
-        assert self._build is not None
-        return self._build([], self._terms.replicas.count)
-
-    @property
-    def seen(self) -> SeenShapes:
-        return self._seen if self._build is None else self._build.seen
-
-    @property
-    def failed(self) -> bool:
-        return self._lockstep is not None and self._lockstep.failed
-
-    @property
-    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        return (self._iterator.epoch, self._iterator.seeds) if self._terms.alike else (None, None)
-
-    def places(self, waiting: bool = False) -> list[State]:
-        if waiting or self._pending:
-            return places_before([self._iterator], [self._before])
-        return [place_after(self._iterator, self._lockstep)]
-
-    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
-        return [sealed_place(self._iterator, places[0])]
-
-    def close(self) -> None:
-        self._pending = ()
-        if self._build is not None:
-            self._build.close()
-        if self._lockstep is not None:
-            self._lockstep.close()
-        close_input(self._iterator)
+        return self._cutter(drawn[0]) if drawn else self._build([], self._terms.replicas.count)
 
 
 # ----------------------------------------------------------------------------
@@ -456,7 +444,7 @@ class DealtElements:
         return DealtSteps(self, [resumed_input(dataset, state, may_differ) for dataset, state in pairs], step, seen)
 
 
-class DealtSteps:
+class DealtSteps(Steps):
     """One iteration over elements that are dealt to the replicas of this worker.
 
     Args:
@@ -466,22 +454,17 @@ class DealtSteps:
       seen: the shapes of the last element before.
     """
 
+    _seeds_alike = False
+
     def __init__(
         self, source: "DealtElements | OwnPiecesSource", iterators: Sequence[Any], step: int, seen: SeenShapes
     ) -> None:
-        terms = self._terms = source.terms
-        self._iterators = iterators
+        super().__init__(source, iterators, seen)
+        terms = self._terms
         self._one = iterators[0] if len(iterators) == 1 else None
-        self._replicas, self._full = terms.replicas.count, terms.full_rows > 0
-        self._rows = partial(rows_in, source.spec.structure)
-        self._build, self._cut = StepBuilder(source.spec, terms.replicas, seen), source.has_rows
+        self._replicas, self._cut = terms.replicas.count, source.has_rows
         # A replica without others sees its end itself; steps that failed were not delivered, so counting would go wrong.
         self._left = None if terms.steps is None or terms.replicas.total == 1 else terms.steps - step
-        self._pending: list[Any] = []  # drawn for a step that was cut short
-        self._before = [mark_of(iterator) for iterator in iterators]
-        self._failed = False  # that step, with an error
-        self.partial = False
-        self._lockstep = None
         if source.agrees:
             rows_of = self._rows if source.has_rows else None
             lacks = partial(self._build.stand_in.lacks, replicas=self._replicas, cut=source.has_rows)
@@ -495,7 +478,7 @@ class DealtSteps:
             return END
         replicas, parts = self._replicas, self._pending
         if not parts:
-            self._before = [mark_of(iterator) for iterator in self._iterators]
+            self._before = self._marks()
         try:
             missing = self._draw(parts)
         except Exception:
@@ -552,36 +535,6 @@ class DealtSteps:
             empty = stand_in.element(seen)
             parts[:] = [part if has_rows(shapes) else empty for part, shapes in zip(parts, mine, strict=True)]
         return seen
-
-    @property
-    def seen(self) -> SeenShapes:
-        return self._build.seen
-
-    @property
-    def failed(self) -> bool:
-        return self._lockstep is not None and self._lockstep.failed
-
-    @property
-    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        return self._iterators[0].epoch if self._terms.alike else None, None
-
-    def places(self, waiting: bool = False) -> list[State]:
-        if self._pending and self._failed:
-            raise StateError(HALF_WAY)
-        if self._lockstep is None and (waiting or self._pending):
-            return places_before(self._iterators, self._before)
-        return [place_after(iterator, self._lockstep) for iterator in self._iterators]
-
-    def inputs(self, step: int, places: Sequence[State]) -> list[State]:
-        return [sealed_place(iterator, place) for iterator, place in zip(self._iterators, places, strict=True)]
-
-    def close(self) -> None:
-        self._pending = []
-        self._build.close()
-        if self._lockstep is not None:
-            self._lockstep.close()
-        for iterator in self._iterators:
-            close_input(iterator)
 
 
 # ----------------------------------------------------------------------------
@@ -742,16 +695,13 @@ class OwnSteps(DealtSteps):
       seen: the shapes of the last element before.
     """
 
+    _seeds_alike = True
+
     def __init__(
         self, source: OwnPiecesSource, batches: OwnBatches, iterator: Any, step: int, seen: SeenShapes
     ) -> None:
         super().__init__(source, [iterator], step, seen)
         self._batches = batches
-
-    @property
-    def beginning(self) -> tuple[int | None, Sequence[int] | None]:
-        iterator = self._iterators[0]
-        return (iterator.epoch, iterator.seeds) if self._terms.alike else (None, None)
 
     def inputs(self, step: int, places: Sequence[State]) -> list[State]:
         return [self._batches.state(places[0], step)]

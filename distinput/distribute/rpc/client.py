@@ -28,7 +28,7 @@ from distinput.errors import (
     UnavailableError,
 )
 from distinput.run.threads import Closing
-from distinput.values.leaves import STRING, as_leaf, dtype_name
+from distinput.values.leaves import STRING, Array, as_leaf, dtype_name
 from distinput.values.nest import structure_of
 from distinput.values.spec import TensorSpec
 from distinput.values.spec_json import MalformedJson, items_of, json_value, member, of_kind
@@ -110,7 +110,6 @@ class StatusOrResult:
 
 # ---- Messages as bytes
 
-Array = np.ndarray[Any, Any]
 _MOST_AXES = 32
 """Of an array of NumPy's."""
 

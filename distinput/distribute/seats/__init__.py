@@ -4,22 +4,13 @@
 from typing import Protocol
 
 from distinput.cluster.resolver import ClusterResolver
-from distinput.distribute.seats.packing import AsIs, Pickled
-from distinput.distribute.seats.seats import Packing, Placed, SeatLost, Seats
+from distinput.distribute.seats.packing import AsIs as AsIs
+from distinput.distribute.seats.packing import Pickled as Pickled
+from distinput.distribute.seats.seats import Packing as Packing
+from distinput.distribute.seats.seats import Placed as Placed
+from distinput.distribute.seats.seats import SeatLost as SeatLost
+from distinput.distribute.seats.seats import Seats as Seats
 from distinput.names.lazy import Registry
-
-__all__ = [
-    "SEATS",
-    "AsIs",
-    "OpenSeats",
-    "Packing",
-    "Pickled",
-    "Placed",
-    "SeatLost",
-    "Seats",
-    "open_seats",
-    "register_seats",
-]
 
 
 class OpenSeats(Protocol):

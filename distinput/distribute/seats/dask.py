@@ -24,7 +24,7 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.seats.links import Address
 from distinput.distribute.seats.remote_seats import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
-from distinput.errors import EngineMissing, InvalidArgumentError, UnavailableError
+from distinput.errors import InvalidArgumentError, UnavailableError, importing
 
 _START_SECONDS = 600.0
 """How long the coordinator waits for the other tasks of TF_CONFIG, which other machines may start much later."""
@@ -73,13 +73,11 @@ def check_installed() -> None:
     Raises:
       EngineMissing: the message says what to install.
     """
-    try:
+    with importing(
+        "the coordinator engine 'dask' needs the package distributed, which is not installed; run "
+        "`pip install 'distinput[dask]'`, or use engine='threads', which runs all workers in this process"
+    ):
         import_module("distributed")
-    except ImportError as error:
-        raise EngineMissing(
-            "the coordinator engine 'dask' needs the package distributed, which is not installed; run "
-            "`pip install 'distinput[dask]'`, or use engine='threads', which runs all workers in this process"
-        ) from error
 
 
 def chief_address(spec: ClusterSpec) -> str:
@@ -117,13 +115,11 @@ def temporary_security() -> Any:
     """
     from distributed import Security
 
-    try:
+    with importing(
+        "cluster start --tls makes certificates with the package cryptography, which is not installed; run `pip install "
+        "'distinput[tls]'`, or name certificates of your own in Dask's configuration, distributed.comm.tls"
+    ):
         return Security.temporary()
-    except ImportError as error:
-        raise EngineMissing(
-            "cluster start --tls makes certificates with the package cryptography, which is not installed; run `pip install "
-            "'distinput[tls]'`, or name certificates of your own in Dask's configuration, distributed.comm.tls"
-        ) from error
 
 
 def start_scheduler(address: str, worker_timeout_seconds: float, security: Any = None, *, seats: bool = True) -> Any:

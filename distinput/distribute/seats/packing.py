@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from distinput.distribute.seats.links import pickled_with
-from distinput.errors import EngineMissing
+from distinput.errors import importing
 from distinput.names.lazy import dataclass
 from distinput.run.segments import Packed, pickler
 
@@ -189,13 +189,11 @@ def _by_value() -> set[str]:
 
 @cache
 def _pickler() -> Any:
-    try:
+    with importing(
+        "functions are sent to other processes with cloudpickle, which is not installed; "
+        "run `pip install 'distinput[dask]'`"
+    ):
         of_functions = pickler()
-    except ImportError as error:
-        raise EngineMissing(
-            "functions are sent to other processes with cloudpickle, which is not installed; "
-            "run `pip install 'distinput[dask]'`"
-        ) from error
 
     class ModulePickler(of_functions):  # type: ignore[misc, valid-type]
         """Notes the modules of the functions and classes that are pickled."""

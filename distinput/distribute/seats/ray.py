@@ -19,7 +19,7 @@ from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.seats.links import Address
 from distinput.distribute.seats.remote_seats import Host, RemoteSeats
 from distinput.distribute.seats.seats import SeatLost
-from distinput.errors import EngineMissing
+from distinput.errors import importing
 
 _START_SECONDS = 120.0
 _PAUSE = 0.1
@@ -37,13 +37,11 @@ def open_seats(resolver: ClusterResolver, *, worker_timeout_seconds: float) -> R
       EngineMissing: `ray` is not installed.
       UnavailableError: Ray had no room for all actors.
     """
-    try:
+    with importing(
+        "the coordinator engine 'ray' needs the package ray, which is not installed; run "
+        "`pip install 'distinput[ray]'`, or use engine='threads', which runs all workers in this process"
+    ):
         import_module("ray")
-    except ImportError as error:
-        raise EngineMissing(
-            "the coordinator engine 'ray' needs the package ray, which is not installed; run "
-            "`pip install 'distinput[ray]'`, or use engine='threads', which runs all workers in this process"
-        ) from error
     return RemoteSeats(RayMembership(resolver.cluster_spec()), worker_timeout_seconds, _START_SECONDS)
 
 

@@ -16,7 +16,7 @@ from distinput.distribute.devices.jax import CURE, NARROW, JaxDevices, can_hold,
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.values.buffers import aligned, copy_of, empty
+from distinput.values.buffers import Array, aligned, copy_of, empty
 
 # ----------------------------------------------------------------------------
 # Host arrays as JAX holds them: without `jax_enable_x64` it has no 64-bit numbers, and none may be lost silently.
@@ -352,7 +352,6 @@ register_pytree(DeviceValues, PerReplica)
 
 # ---- Puts the steps of input on the devices of a mesh: one array for all replicas, as compiled programs take it
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _COPIED_BYTES = 1 << 18
 """Parts that lie apart are copied together up to this size, which takes less time than to put each of them."""

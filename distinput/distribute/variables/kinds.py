@@ -76,7 +76,6 @@ class ResourceVariable(Variable):
             store = HostStore(self.numpy(), [self.device])
         made = ResourceVariable(store, 0, self._policy, self._name, self._shape, self._strategy)
         made._constraint = self._constraint
-        memo[id(self)] = made
         return made
 
     def count_up_to(self, limit: int) -> Any:
@@ -187,7 +186,6 @@ class DistributedVariable(Variable, DistributedValues):
             store.update(copy, "assign", value)
         made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
         made._constraint = self._constraint
-        memo[id(self)] = made
         return made
 
     def _parts(self) -> tuple[Variable, ...]:
@@ -300,7 +298,6 @@ class AggregatingVariable(Variable):
         store = self._strategy._open_store(self.numpy(), self._policy, self._name)
         made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
         made._constraint = self._constraint
-        memo[id(self)] = made
         return made
 
     def _parts(self) -> tuple[Variable, ...]:

@@ -203,7 +203,6 @@ class ShardedVariable(Variable):
             [deepcopy(part, memo) for part in self._shards], self._name, self._policy, self._strategy
         )
         made._constraint = self._constraint
-        memo[id(self)] = made
         return made
 
     def _saved(self) -> Any:

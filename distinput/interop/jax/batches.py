@@ -31,7 +31,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
-from distinput.values.leaves import dtype_name
+from distinput.values.leaves import Array, dtype_name
 from distinput.values.nest import Structure, component
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
@@ -162,9 +162,6 @@ def _assignment(own: Collection[int], pieces: int) -> Assignment:
         if pieces % period == 0 and len(numbers) == pieces // period:
             return Assignment(pieces, first, period=period, fixed=True)
     return Assignment(pieces, first, period=pieces, own=last - first + 1, fixed=True)
-
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def row_sharding(sharding: Any) -> Any:
@@ -505,7 +502,7 @@ class GlobalDelivery:
     shardings: tuple[Any, ...]
     rows: int
 
-    def steps(self, source: StepSource, steps: Steps) -> Steps:
+    def steps(self, source: StepSource, steps: Steps) -> StepsAhead:
         """An iteration whose steps are as they are delivered, some of them made ahead."""
         # Agreements between processes must come in the order of the program, so no thread may make them.
         quick = _QUICK_SECONDS if self.placement.on_host else 0.0  # other devices copy while the program goes on

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Feeding PyTorch: views of a dataset for DataLoader, Lightning, Accelerate and the Trainer of Hugging Face."""
 
-from distinput.errors import EngineMissing
+from distinput.errors import importing
 
-try:
+with importing("interop.torch: PyTorch is not installed; `pip install 'distinput[torch]'`"):
     import torch  # noqa: F401
-except ImportError:
-    raise EngineMissing("interop.torch: PyTorch is not installed; `pip install 'distinput[torch]'`") from None
 
 from distinput.interop.torch.iterable_view import IterableView, ViewIterator
 from distinput.interop.torch.loader import Loader
