@@ -227,8 +227,8 @@ class Steps(ABC):
         """
         if self._pending and self._failed:
             raise StateError(HALF_WAY)
-        if self._lockstep is not None:  # behind the elements drawn for agreements
-            return [self._lockstep.state for _ in self._iterators]
+        if self._lockstep is not None:  # of one input, whose iterator is behind the elements drawn for agreements
+            return [self._lockstep.before if waiting else self._lockstep.state]
         if not (waiting or self._pending):
             return [place_of(iterator) for iterator in self._iterators]
         if any(mark is None for mark in self._before):  # iterators of other packages have none
