@@ -158,7 +158,9 @@ def test_a_step_that_was_not_handed_out_is_not_before_the_state(
 
     def body(strategy: Any, worker: int) -> tuple[Any, Any]:
         elements = di.data.Dataset.range(24).filter(lambda x: x >= 0).batch(4)
-        made = strategy.experimental_distribute_dataset(with_policy(elements, di.data.experimental.AutoShardPolicy[policy]))
+        made = strategy.experimental_distribute_dataset(
+            with_policy(elements, di.data.experimental.AutoShardPolicy[policy])
+        )
         iterator = iter(made)
         for _ in range(taken):
             next(iterator)
