@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
 from distinput.columns.block import MOST_BYTES, Block, trace_text
+from distinput.columns.column import Dense
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
@@ -317,7 +318,7 @@ class ServiceLanes:
                 vars(sent).update(vars(self._sent(sent.given, sent.tries)))
                 continue
             self._near = answer.near and bool(self._machine)
-            if self._sharing is not None and answer.content is not None:
+            if self._sharing is not None and isinstance(answer.content, Packed):
                 self._keep(sent.future, answer.content.nbytes, self._sharing.most_bytes)
                 # Others have it too.
                 answer = replace(answer, content=Packed(answer.content.data, answer.content.buffers))
@@ -378,7 +379,8 @@ class ServiceLanes:
             raise FailedPreconditionError(f"on_workers: {answer.refused}; the work was that of {self._chain}")
         if answer.content is None:
             raise RuntimeError(f"on_workers: a worker of the service on {answer.worker} failed:\n{answer.trace}")
-        result: Result = answer.content.unpacked()
+        content = answer.content
+        result: Result = value_of(content, views) if isinstance(content, Stored) else content.unpacked()
         if views:
             result = result._replace(items=_read(result.items, views))
         _note_traces(result, f"in a worker of the service, {answer.worker}", _MISSING)
@@ -415,7 +417,7 @@ class _Answer:
     """
 
     worker: str
-    content: Packed | None = None
+    content: Packed | Stored | None = None
     refused: str = ""
     trace: str = ""
     near: bool = False
@@ -424,11 +426,23 @@ class _Answer:
 
 
 def _kept(block: Any, lent: Lent) -> Any:
-    """A block, or where it is in memory that is lent."""
-    if isinstance(block, Block) and block.nbytes >= _LEAST_LENT:
-        with suppress(OSError):  # there is no room, by a limit of files' sizes for example
-            return lent.put(block)
+    """A block, or where it is in memory that is lent; itself if its arrays were made there."""
+    if not isinstance(block, Block) or block.nbytes < _LEAST_LENT:
+        return block
+    columns = block.columnar().columns
+    if all(type(column) is Dense for column in columns) and lent.keep([each.array for each in columns], _LEAST_LENT):
+        return block
+    with suppress(OSError):  # there is no room, by a limit of files' sizes for example
+        return lent.put(block)
     return block
+
+
+def _put(result: Result, lent: Lent) -> "Packed | Stored":
+    """A result for the consumer: in one go, since the first things that Python does after a long call take longest."""
+    if lent:
+        with suppress(OSError):
+            return lent.put(result)
+    return _as_packed(result)
 
 
 def _read(items: list[tuple[Any, Any]], views: list[memoryview]) -> list[tuple[Any, Any]]:
@@ -495,7 +509,7 @@ def _answered(steps: bytes, message: _Message) -> _Answer:
                 result = in_lane(task, (piece, *asked), keep=lambda block: _kept(block, rooms))
         else:
             result = in_lane(task, (piece, *asked))
-        content = _as_packed(result)
+        content = _put(result, rooms)
     except UnseenError:
         return _Answer(worker, unseen=True)
     except Exception as error:  # noqa: BLE001 - told to the consumer
