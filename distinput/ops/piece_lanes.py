@@ -35,12 +35,31 @@ from distinput.run.segments import Closed, Packed, dumps_with_buffers
 from distinput.run.threads import in_lane
 from distinput.values.buffers import made_in
 
-PIECE_SECONDS = 0.02
-"""Work that a piece for threads and processes of this machine should be."""
+PIECE_SECONDS, _PROCESS_SECONDS = 0.02, 0.1
+"""Work that a piece for threads of this machine should be, and for its processes at least, and the most for these."""
 
 
 AHEAD = 4
 """Pieces under way for each worker: one it has, one waits for it, and two may wait for an earlier one of another worker."""
+
+_MOST_PROCESS_BYTES, _MOST_HERE = 4 * MOST_BYTES, 64 * MOST_BYTES
+"""Bytes of a piece for a process, and of all that are under way."""
+
+
+def _seconds_of_next(left: float | None, count: int, begun: float, least: float, most: float) -> float:
+    """Work that the next piece should be: half of what is left for its worker, so that all workers end together.
+
+    Args:
+      left: seconds of work that are left; None: nobody knows, and an eighth of what was done.
+      count: how many workers there are.
+      begun: when the pass began.
+      least: of a piece.
+      most: the same.
+
+    Source: Polychronopoulos, Kuck: Guided self-scheduling (IEEE Transactions on Computers, 1987).
+    """
+    share = (Run.clock() - begun) / 8 if left is None else left / count / 2
+    return max(least, min(most, share))
 
 
 class ThreadLanes:
@@ -102,11 +121,11 @@ def _note_traces(result: Result, where: str, missing: str = "") -> None:
 class ProcessLanes:
     """Worker processes."""
 
-    most_bytes = MOST_BYTES
-
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
         self._processes, self._run, self._chain = processes, run, chain
         self.count = len(processes)
+        self.most_bytes = max(MOST_BYTES, min(_MOST_PROCESS_BYTES, _MOST_HERE // (AHEAD * self.count)))
+        self._begun = Run.clock()
         self._sent = 0
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> int:
@@ -120,8 +139,9 @@ class ProcessLanes:
         self._sent += 1
         return worker
 
-    def piece_seconds(self, _: float | None) -> float:
-        return PIECE_SECONDS
+    def piece_seconds(self, left: float | None) -> float:
+        """Work that the next piece should be: each costs two processes about a millisecond, and more on a busy machine."""
+        return _seconds_of_next(left, self.count, self._begun, PIECE_SECONDS, _PROCESS_SECONDS)
 
     def ready(self, sent: int) -> bool:
         return self._processes.ready(sent)
@@ -153,8 +173,8 @@ _TRIES = 4
 _MOST_A_SECOND, _FEWEST_A_SECOND = 100, 40
 """Pieces of all workers together: each costs the machines of a scheduler and a consumer milliseconds."""
 
-_MOST_PIECE_BYTES, _MOST_NEAR_BYTES, _MOST_HERE = 8 * MOST_BYTES, 16 * MOST_BYTES, 64 * MOST_BYTES
-"""Bytes of one piece, of one for a worker that is lent memory, and of those that are under way."""
+_MOST_PIECE_BYTES, _MOST_NEAR_BYTES = 8 * MOST_BYTES, 16 * MOST_BYTES
+"""Bytes of one piece, and of one for a worker that is lent memory."""
 
 _LEAST_LENT, _MOST_MAPPED = 1 << 17, 64
 """Bytes of a block that another process of this machine may be lent, and how many of its rooms stay mapped."""
@@ -234,16 +254,13 @@ class ServiceLanes:
         return max(1, self._count)
 
     def piece_seconds(self, left: float | None) -> float:
-        """Work that the next piece should be: half of what is left for its worker, so that all workers end together.
+        """Work that the next piece should be.
 
         Args:
-          left: seconds of work that are left; None: nobody knows, and an eighth of what was done.
-
-        Source: Polychronopoulos, Kuck: Guided self-scheduling (IEEE Transactions on Computers, 1987).
+          left: seconds of work that are left; None: nobody knows.
         """
-        longest = max(0.2, self.count / _FEWEST_A_SECOND)
-        share = (Run.clock() - self._begun) / 8 if left is None else left / self.count / 2
-        return max(0.05, self.count / _MOST_A_SECOND, min(longest, share))
+        least, most = max(0.05, self.count / _MOST_A_SECOND), max(0.2, self.count / _FEWEST_A_SECOND)
+        return _seconds_of_next(left, self.count, self._begun, least, most)
 
     @property
     def most_bytes(self) -> int:
