@@ -447,7 +447,8 @@ def _kept(block: Any, lent: Lent) -> Any:
     if not isinstance(block, Block) or block.nbytes < _LEAST_LENT:
         return block
     columns = block.columnar().columns
-    if all(type(column) is Dense for column in columns) and lent.keep([each.array for each in columns], _LEAST_LENT):
+    arrays = [column.array for column in columns if isinstance(column, Dense)]
+    if len(arrays) == len(columns) and lent.keep(arrays, _LEAST_LENT):
         return block
     with suppress(OSError):  # there is no room, by a limit of files' sizes for example
         return lent.put(block)
