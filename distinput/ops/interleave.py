@@ -45,6 +45,9 @@ _LONG_BYTES = 4096
 _FEW_FILES = 8
 """So many small files are read together, also where fewer may be open."""
 
+_MUCH_BYTES = 4 << 20
+"""Files of so many bytes are enough: to put down more takes longer than it saves, as it leaves the caches."""
+
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
 
@@ -257,12 +260,16 @@ class _Made(NamedTuple):
 
 @dataclass
 class _Whole:
-    """A small file that was read at once: the mark of its name, its rows, the state after them, and how many were taken."""
+    """A small file that was read at once: the mark of its name, its rows, the state after them, and how many were taken.
+
+    `first` is the number of its first row among those of all files that are looked at together.
+    """
 
     mark: Mark
     rows: Block
     after: State
     taken: int = 0
+    first: int = 0
 
     @property
     def left(self) -> int:
@@ -499,65 +506,67 @@ class _Cycle:
     def _read_together(self, like: Reader, names: list[bytes]) -> Stream:
         """See `_files_together`; nothing where files must be read one by one, or where one cannot be read."""
         blocks: list[tuple[Block, State]] = []
+        nbytes = 0
         for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
                 if like.reads_alike(name):
                     blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
             if len(blocks) != number:
                 return
+            nbytes += blocks[-1][0].nbytes
+            if number >= self.cycle and nbytes > _MUCH_BYTES:
+                break
         in_slots = [None if slot is None else slot.taken_whole() for slot in self.slots]
         self.room += sum([slot is not None and not slot.counted for slot in self.slots])
-        files = [file for file in in_slots if file is not None]
+        files, rows = [file for file in in_slots if file is not None], 0
         following = []
         for block, after in blocks:
             following.append(_Whole(self.queue.mark(), block, after))
             self.queue.skip(1)
         files += following
-        starts = np.cumsum([0, *[file.rows.size for file in files]]).tolist()
-        firsts = {id(file): start + file.taken for file, start in zip(files, starts, strict=False)}
-        order = self._turns(in_slots, following, firsts)
+        for file in files:
+            file.first, rows = rows, rows + file.rows.size
+        order = self._turns(in_slots, following)
         self.slots = [None if file is None else self._kept(like, file) for file in in_slots]
         self.moved.update(range(len(self.slots)))
         yield concat_blocks([file.rows for file in files]).take(order), {}
 
-    def _turns(self, in_slots: "list[_Whole | None]", following: "list[_Whole]", firsts: dict[int, int]) -> Ints:
+    def _turns(self, in_slots: "list[_Whole | None]", following: "list[_Whole]") -> Ints:
         """The numbers of the rows in the order of their turns, until a file would be opened that is not there.
 
         Args:
           in_slots: the files that are open, which change.
           following: those that are opened next, at least as many as may be open.
-          firsts: the number of the first row of each that was not taken, by its id.
         """
         cycle, length = self.cycle, self.block_length
         # turns are counted from the first one of slot 0 on; a file has one more than it fills, in which it is found to end
         free: list[int] = []  # a heap: the turns in which a slot has no file
-        first_turns: list[tuple[int, _Whole]] = []  # the turn with which each file begins
+        begun: list[tuple[int, int, int, _Whole]] = []  # each file with its first turn, its first row, and the rows it has
         in_slots += [None] * (cycle - len(in_slots))
         for slot, file in enumerate(in_slots):
             turn = slot + cycle * (slot < self.turn)
             if file is not None:
-                first_turns.append((turn, file))
+                begun.append((turn, file.first + file.taken, file.left, file))
                 turn += cycle * (file.left // length + 1)
             heappush(free, turn)
         for file in following:
-            turn = free[0]
+            turn, left = free[0], file.left
             in_slots[turn % cycle] = file
-            first_turns.append((turn, file))
-            heapreplace(free, turn + cycle * (file.left // length + 1))
+            begun.append((turn, file.first, left, file))
+            heapreplace(free, turn + cycle * (left // length + 1))
         stop = free[0]
-        left = [file.left for _, file in first_turns]
-        within = np.arange(sum(left)) - np.repeat(np.cumsum([0, *left[:-1]]), left)
-        turns = np.repeat([turn for turn, _ in first_turns], left) + within // length * cycle
-        rows = np.repeat([firsts[id(file)] for _, file in first_turns], left) + within
-        order = np.argsort(turns, kind="stable")
-        order = order[: np.searchsorted(turns[order], stop)]
-        for turn, file in first_turns:
-            file.taken += min(file.left, -(-max(0, stop - turn) // cycle) * length)
+        starts, counts = np.array([(turn, row) for turn, row, _, _ in begun]), [left for _, _, left, _ in begun]
+        within = np.concatenate([np.arange(left) for left in counts])
+        turns, rows = starts.repeat(counts, 0).T
+        turns = turns + within // length * cycle
+        order = turns.argsort(kind="stable")
+        taken: Ints = (rows + within)[order[: turns[order].searchsorted(stop)]]
+        for turn, _, left, file in begun:
+            file.taken += min(left, -(-max(0, stop - turn) // cycle) * length)
         for turn in free:
             if turn - cycle < stop:
                 in_slots[turn % cycle] = None
         self.turn = stop % cycle
-        taken: Ints = rows[order]
         return taken
 
     def _kept(self, like: Reader, file: "_Whole") -> _Slot:

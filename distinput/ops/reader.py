@@ -20,7 +20,7 @@ from distinput.columns.picked import RowArray, chosen, joined, put_in_order
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State, is_position
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.compression import codec_of_suffix
+from distinput.files.compression import Compression, codec_of_suffix
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
@@ -604,7 +604,11 @@ class Reader(FileReader):
     def reads_alike(self, name: bytes) -> bool:
         """Whether another file is small, and is compressed as its only one is, if their names tell that."""
         path, auto = os.fsdecode(name), getattr(self.format, "compression_type", "AUTO") == "AUTO"
-        return _is_small(path) and (auto or codec_of_suffix(path) == codec_of_suffix(self._first_name))
+        return _is_small(path) and (auto or codec_of_suffix(path) == self._first_codec)
+
+    @cached_property
+    def _first_codec(self) -> Compression:
+        return codec_of_suffix(self._first_name)
 
     def other(self, path: str, run: Run, given: int, alone: Callable[[], Node]) -> Stream:
         """The records of another file than its only one, with the states of a reader of that file.
