@@ -155,12 +155,11 @@ def within(room: int | None, requests: Callable[[], Pool] | None = None) -> Iter
 
 def begun_within(room: tuple[int | None, Callable[[], Pool]], items: Iterator[T]) -> Iterator[T]:
     """What a format reads, begun as `within` has it."""
-    if room[0] is not None:
-        with within(*room):
-            first = next(items, None)
-        if first is not None:
-            yield first
-        del first  # its memory is not held while the rest is read
+    with within(*room):
+        first = next(items, None)
+    if first is not None:
+        yield first
+    del first  # its memory is not held while the rest is read
     yield from items
 
 

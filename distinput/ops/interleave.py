@@ -187,8 +187,8 @@ class _Pace:
         if self._slow >= _SLOW_FILES:
             self._slow, self._until, self._lasts = 0, Run.clock() + self._lasts, min(2 * self._lasts, SELDOM)
 
-    def timed(self, stream: Stream, files: int = 1) -> Stream:
-        """The stream of such a file, which counts once it has been read to its end; or of several, of which the mean counts."""
+    def timed(self, stream: Stream) -> Stream:
+        """The stream of such a file, which counts once it has been read to its end."""
         seconds, worked, waits = 0.0, 0.0, 0
         try:
             while True:
@@ -198,7 +198,7 @@ class _Pace:
                 used = thread_use() - before
                 worked, waits = worked + used.seconds, waits + used.waits
                 if item is None:
-                    self.took(seconds / files, worked / files, waits)
+                    self.took(seconds, worked, waits)
                     return
                 yield item
         finally:
@@ -380,15 +380,15 @@ class _Cycle:
         whole = found[0] if len(found) == 1 else None
         return self._slot(stream, made, {"input": state, "skip": 0}, whole=whole)
 
-    def _timed(self, like: Reader, stream: Stream, files: int = 1) -> Stream:
-        return self.run.watch(like, self.op.pace.timed(stream, files))
+    def _timed(self, like: Reader, stream: Stream) -> Stream:
+        return self.run.watch(like, self.op.pace.timed(stream))
 
     def _small_next(self, index: int) -> bytes | None:
         """The name of the next file, if it is read in this place in turn, because it is small."""
         if self.like is None or not self.queue.size or not self._in_turn(index):
             return None
         name = self.queue.peek(1).shown(0)
-        return name if isinstance(name, bytes) and self.like.reads_alike(name) else None
+        return name if isinstance(name, bytes) and self.like.small_bytes(name) is not None else None
 
     @property
     def _whole(self) -> bool:
@@ -499,22 +499,26 @@ class _Cycle:
         if any(slot is not None and slot.whole is None for slot in self.slots):
             return None
         count = min(names.size, max(self.cycle, _FEW_FILES))
-        together = list(self._timed(like, self._read_together(like, list(names.peek(count).elements())), count))
-        self.apart = not together
-        return together[0][0] if together else None
+        begin, before = Run.clock(), thread_use()
+        read = self._read_together(like, list(names.peek(count).elements()))
+        together = next(self.run.watch(like, read), None)
+        used = thread_use() - before
+        self.op.pace.took((Run.clock() - begin) / count, used.seconds / count, used.waits)
+        self.apart = together is None
+        return None if together is None else together[0]
 
     def _read_together(self, like: Reader, names: list[bytes]) -> Stream:
         """See `_files_together`; nothing where files must be read one by one, or where one cannot be read."""
         blocks: list[tuple[Block, State]] = []
-        nbytes = 0
+        left = _MUCH_BYTES
         for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
-                if like.reads_alike(name):
+                if (nbytes := like.small_bytes(name)) is not None:
+                    left -= nbytes
                     blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
             if len(blocks) != number:
                 return
-            nbytes += blocks[-1][0].nbytes
-            if number >= self.cycle and nbytes > _MUCH_BYTES:
+            if number >= self.cycle and left < 0:
                 break
         in_slots = [None if slot is None else slot.taken_whole() for slot in self.slots]
         self.room += sum([slot is not None and not slot.counted for slot in self.slots])
