@@ -43,10 +43,10 @@ _LONG_BYTES = 4096
 """From this mean size on, byte strings are long."""
 
 _FEW_FILES = 8
-"""So many small files are read together, also where fewer may be open."""
+"""So many small files are read together, also where fewer may be open, unless those have `_MUCH_BYTES`."""
 
 _MUCH_BYTES = 4 << 20
-"""Files of so many bytes are enough: to put down more takes longer than it saves, as it leaves the caches."""
+"""Files of so many bytes are enough to read together: more would leave the caches before they are handed out."""
 
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
@@ -168,6 +168,8 @@ class _Pace:
 
     def __init__(self) -> None:
         self._slow, self._until, self._lasts = 0, 0.0, AGAIN
+        self.like: Reader | None = None
+        """The reader of the file that was opened last, if it reads others in their place too."""
 
     @property
     def in_turn(self) -> bool:
@@ -310,7 +312,8 @@ class _Cycle:
         self.waiting: deque[_Next] = deque()  # opened before their turn
         self.room = self.cycle  # how many more may be opened
         self.begun = False  # whether one was opened, whose first element comes before those of others
-        self.like: Reader | None = None  # reads a file as all others are read that an element names
+        # Reads a file as all others are read that an element names; that of the pass before spares this one its first dataset.
+        self.like: Reader | None = None if run.tolerant else op.pace.like
         self.apart = False  # whether some of them cannot be read together
         self.number = op.first_number(state, begins=not state["slots"])  # of the next dataset
         for index, slot in enumerate(state["slots"]):
@@ -339,7 +342,7 @@ class _Cycle:
 
     def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
         op, run, node = self.op, self.run, made.node
-        self.like = op.like(node, run)
+        self.like = op.pace.like = op.like(node, run)
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
@@ -545,27 +548,29 @@ class _Cycle:
         cycle, length = self.cycle, self.block_length
         # turns are counted from the first one of slot 0 on; a file has one more than it fills, in which it is found to end
         free: list[int] = []  # a heap: the turns in which a slot has no file
-        begun: list[tuple[int, int, int, _Whole]] = []  # each file with its first turn, its first row, and the rows it has
+        files: list[
+            tuple[int, int, int, _Whole]
+        ] = []  # the first turn of each, its first row, and the rows that it has
         in_slots += [None] * (cycle - len(in_slots))
         for slot, file in enumerate(in_slots):
             turn = slot + cycle * (slot < self.turn)
             if file is not None:
-                begun.append((turn, file.first + file.taken, file.left, file))
+                files.append((turn, file.first + file.taken, file.left, file))
                 turn += cycle * (file.left // length + 1)
             heappush(free, turn)
         for file in following:
             turn, left = free[0], file.left
             in_slots[turn % cycle] = file
-            begun.append((turn, file.first, left, file))
+            files.append((turn, file.first, left, file))
             heapreplace(free, turn + cycle * (left // length + 1))
         stop = free[0]
-        starts, counts = np.array([(turn, row) for turn, row, _, _ in begun]), [left for _, _, left, _ in begun]
+        starts, counts = np.array([(turn, row) for turn, row, _, _ in files]), [left for _, _, left, _ in files]
         within = np.concatenate([np.arange(left) for left in counts])
         turns, rows = starts.repeat(counts, 0).T
         turns = turns + within // length * cycle
         order = turns.argsort(kind="stable")
         taken: Ints = (rows + within)[order[: turns[order].searchsorted(stop)]]
-        for turn, _, left, file in begun:
+        for turn, _, left, file in files:
             file.taken += min(left, -(-max(0, stop - turn) // cycle) * length)
         for turn in free:
             if turn - cycle < stop:

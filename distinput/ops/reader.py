@@ -594,7 +594,11 @@ class Reader(FileReader):
     def is_small(self) -> bool:
         """Whether it reads one small local file."""
         source = self.input
-        return isinstance(source, Slices) and source.cardinality == 1 and _small_bytes(_path(source.block.row(0))) is not None
+        return (
+            isinstance(source, Slices)
+            and source.cardinality == 1
+            and _small_bytes(_path(source.block.row(0))) is not None
+        )
 
     @property
     def plain(self) -> bool:
