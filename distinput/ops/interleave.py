@@ -502,11 +502,12 @@ class _Cycle:
         if any(slot is not None and slot.whole is None for slot in self.slots):
             return None
         count = min(names.size, max(self.cycle, _FEW_FILES))
-        begin, before = Run.clock(), thread_use()
+        waiting, begin, before = names.size, Run.clock(), thread_use()
         read = self._read_together(like, list(names.peek(count).elements()))
         together = next(self.run.watch(like, read), None)
         used = thread_use() - before
-        self.op.pace.took((Run.clock() - begin) / count, used.seconds / count, used.waits)
+        files = waiting - names.size or count
+        self.op.pace.took((Run.clock() - begin) / files, used.seconds / files, used.waits)
         self.apart = together is None
         return None if together is None else together[0]
 

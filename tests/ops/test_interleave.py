@@ -466,6 +466,11 @@ def test_files_that_are_read_together_are_few_where_they_are_long(
     assert max(sizes()) > 4 * 4
     monkeypatch.setattr(interleave, "_MUCH_BYTES", 3 * Path(names[0]).stat().st_size)
     assert 2 * 4 < max(sizes()) <= 4 * 4
+    seconds, worked = count(), list[float]()
+    monkeypatch.setattr(interleave, "thread_use", lambda: CoreUse(next(seconds), 0))
+    monkeypatch.setattr(_Pace, "took", lambda pace, seconds, each, waits: worked.append(each))
+    sizes()
+    assert min(worked) == 1 / 4
 
 
 def test_a_later_pass_makes_no_dataset_of_a_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
