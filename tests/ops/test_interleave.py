@@ -330,7 +330,7 @@ def test_an_error_names_the_file_that_its_own_thread_has_read(tmp_path: Path, mo
         note(run, error, *more)
 
     monkeypatch.setattr(_Pace, "in_turn", False)
-    monkeypatch.setattr(Run, "reading", property(reading.__get__, tell))  # type: ignore[attr-defined]
+    monkeypatch.setattr(Run, "reading", property(reading.__get__, tell))
     monkeypatch.setattr(Run, "note_record", noted)
     before, error = until_error(di.data.TextLineDataset(names, num_parallel_reads=3))
     assert before == [b"1"]
