@@ -217,14 +217,16 @@ def test_variants_change_one_thing_and_share_the_rest() -> None:
 
 
 def test_closing_cancels_and_waits() -> None:
-    run, cancelled = Run(), threading.Event()
+    run, begun, cancelled = Run(), threading.Event(), threading.Event()
 
     def work() -> None:
+        begun.set()
         if run.cancelled.wait(60):
             cancelled.set()
 
     with run.pool(1) as pool:
         pool.submit(work)
+        assert begun.wait(60)  # what has not begun is dropped
         run.close()
         assert cancelled.is_set()
     run.close()
