@@ -352,7 +352,7 @@ class _Cycle:
             most = min(MOST_BYTES, run.asked.room or MOST_BYTES)
             ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, most)
             requested = Event()
-            rows = node.open(state, run.asking(requested=requested.set))
+            rows = node.open(state, run.apart().asking(requested=requested.set))
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
         return self._slot(stream or node.open(state, run), made, inner, buffer, requested)
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import json
 import os
 import random
@@ -313,6 +314,30 @@ def test_files_that_are_alike_are_read_as_each_alone(
         for plain in (True, False):
             rest = [each for each in told(plain, states[place])[0] if isinstance(each, bytes)]
             assert rest == records[place:]
+
+
+def test_an_error_names_the_file_that_its_own_thread_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [str(tmp_path / name) for name in ("good", "bad", "late")]
+    for name in (names[0], names[2]):
+        Path(name).write_text("1\n2\n")
+    told, late = itertools.count(1), threading.Event()
+    reading, note = Run.reading, Run.note_record
+
+    def tell(run: Run, where: Callable[[], str]) -> None:
+        reading.__set__(run, where)  # type: ignore[attr-defined]
+        if "late" in where() and next(told) == 2:  # opened, and then read
+            late.set()
+
+    def noted(run: Run, error: Exception, *more: Any) -> None:
+        assert late.wait(60)
+        note(run, error, *more)
+
+    monkeypatch.setattr(_Pace, "in_turn", False)
+    monkeypatch.setattr(Run, "reading", property(reading.__get__, tell))
+    monkeypatch.setattr(Run, "note_record", noted)
+    before, error = until_error(di.data.TextLineDataset(names, num_parallel_reads=3))
+    assert before == [b"1"]
+    assert [note for note in error.__notes__ if "last read: " in note] == [f"last read: {names[1]} at its beginning"]
 
 
 def test_files_are_read_on_threads_after_several_that_had_to_wait_or_took_much_work() -> None:
