@@ -177,3 +177,17 @@ def test_a_cache_keeps_the_first_pass_over_restarts(workers: tuple[int, int], ta
     assert begun + [step.tolist() for step in again] == first
     if passes + taken:
         assert [step.tolist() for step in again] == first
+
+
+def test_a_cache_keeps_the_first_pass_behind_steps_that_draw_seeds() -> None:
+    def made() -> Dataset[Any]:
+        return Dataset.range(9).flat_map(lambda n: Dataset.range(n, n + 9)).shuffle(99, seed=1).take(8).cache().batch(2)
+
+    first = rows(made())
+    loader = Loader(made())
+    assert rows(loader) == first
+    steps = iter(loader)
+    begun = [next(steps).tolist()]
+    again = Loader(made())
+    again.load_state_dict(loader.state_dict())
+    assert [begun + rows(again), rows(again)] == [first, first]
