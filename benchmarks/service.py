@@ -27,6 +27,7 @@ elements come in the order without workers. `sleeping` has 16 workers, and a fun
 worker` gets SIGKILL, one of two, in the middle of a pass; `pieces lost` is what that costs, in the time of a piece. The
 process that takes its place needs a second or two to start; until then the other one works alone. `2 processes, shared
 memory` is the least that JPEG images from other processes cost: the decoder alone, and a message for each 16 images.
+`distinput, 2 processes` are those that a dataset starts itself, without a cluster.
 """
 SMALL, KILOBYTES_64, MEBIBYTE = 32, 16_384, 262_144
 MANY, SLEEP, LONG_SLEEP = 16, 0.02, 0.5
@@ -184,6 +185,7 @@ def _images(folder: Path, count: int) -> Case:
         [
             Contender("distinput on Dask", "ours", lambda: made(lambda: _cluster(2))),
             Contender("distinput, 2 threads", "limit", lambda: made(lambda: "threads:2"), reach=0.9),
+            Contender("distinput, 2 processes", "limit", lambda: made(lambda: "processes:2")),
             *([Contender("2 processes, shared memory", "limit", bare)] if hasattr(os, "memfd_create") else []),
         ],
     )

@@ -76,6 +76,7 @@ def _quicken_collections() -> None:
     if len(sys.modules) >= _modules + _MODULES_BETWEEN:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(700, 10, 40)  # looks through all that tests have made cost as much as all others
         _modules = len(sys.modules)
 
 

@@ -17,12 +17,13 @@ def wait_until(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def threads_since(before: Collection[threading.Thread]) -> list[str]:
-    """The names of threads that began since, and run; not that of the one that compiles kernels, for all.
+def threads_since(before: Collection[threading.Thread], name: str = "") -> list[threading.Thread]:
+    """The threads that began since, and run, of names that begin so; not the one that compiles kernels, for all.
 
     Threads that earlier tests left to end may end at any moment, so their number says nothing.
     """
-    return [each.name for each in set(threading.enumerate()) - set(before) if each.name != "distinput-kernels"]
+    begun = set(threading.enumerate()) - set(before)
+    return [each for each in begun if each.name.startswith(name) and each.name != "distinput-kernels"]
 
 
 class Beside:

@@ -4,6 +4,7 @@
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from math import prod
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.plan.check import in_int64, normalized
+from distinput.plan.check import in_int64, normalized, taken
 from distinput.values.leaves import STRING, Array, Ints, as_dtype, as_leaf, cast_within
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
@@ -51,7 +52,7 @@ class FixedLenFeature:
     def __init__(self, shape: Sequence[int] | int, dtype: Any, default_value: Any = None) -> None:
         normalized(self, "shape", _known_shape(shape, "FixedLenFeature"))
         normalized(self, "dtype", _feature_dtype(dtype))
-        normalized(self, "default_value", default_value)
+        normalized(self, "default_value", deepcopy(taken(default_value)))
         if default_value is not None:
             self.default()
 
@@ -105,7 +106,7 @@ class FixedLenSequenceFeature:
         normalized(self, "shape", _known_shape(shape, "FixedLenSequenceFeature"))
         normalized(self, "dtype", _feature_dtype(dtype))
         normalized(self, "allow_missing", allow_missing)
-        normalized(self, "default_value", default_value)
+        normalized(self, "default_value", deepcopy(taken(default_value)))
 
     @property
     def padding(self) -> Any:
@@ -254,10 +255,10 @@ class SparseFeature:
             raise InvalidArgumentError(
                 f"SparseFeature: needs index_key and value_key, got index_key={index_key!r} and value_key={value_key!r}"
             )
-        normalized(self, "index_key", list(index_key) if isinstance(index_key, tuple) else index_key)
+        normalized(self, "index_key", list(index_key) if isinstance(index_key, list | tuple) else index_key)
         normalized(self, "value_key", value_key)
         normalized(self, "dtype", _feature_dtype(dtype))
-        normalized(self, "size", size)
+        normalized(self, "size", taken(size))
         normalized(self, "already_sorted", bool(already_sorted))
         several = isinstance(self.index_key, list)
         if several != isinstance(size, list | tuple) or (several and len(size) != len(self.index_key)):

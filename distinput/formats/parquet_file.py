@@ -358,7 +358,7 @@ def _read_footer(path: str, stamp: str) -> Footer:
 
 
 _SHARE_OF_INDEXES = 16
-"""Indexes and filters between values and footer are a smaller part of a file than this one; pyarrow does not say where they end."""
+"""Indexes and filters between values and footer take less than this part of a file. Where they end, pyarrow does not say."""
 
 
 def _untold(footer: Footer) -> int:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.state import State, is_count
 from distinput.data.dataset import Dataset
-from distinput.data.iterator import DatasetIterator, HandMark, resumed
+from distinput.data.iterator import DatasetIterator, HandMark
 from distinput.data.seal import Seal, opened, place_in, sealed
 from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
@@ -349,7 +349,8 @@ class StepIterator(Closing, Iterator[Any]):
                 raise StateError(
                     f"{who}: the state is damaged: it belongs to two passes, {position.epoch} and {place['epoch']}"
                 )
-            self._plan, self._runs = resumed(mine.node, running, place)
+            running = mine._take_over(place, running)  # for the passes that follow, too
+            self._plan, self._runs = mine.node, running
         self._count = self._plan.count_elements()
         self._seal = Seal(self._plan, self._runs)
         own = own_steps(self._plan, self._step % self.stride, self.stride) if self.stride > 1 else None

@@ -136,7 +136,7 @@ class FlatMap(MakesDatasets):
                 _ = self.spec  # no error of an element, which may be left out
             mark, element = queue.mark(), queue.peek(1).shown(0) if like is not None and queue.size else None
             which = {} if number is None else {"number": number}
-            if isinstance(element, bytes) and like.reads_alike(element):
+            if isinstance(element, bytes) and like.small_bytes(element) is not None:
                 queue.skip(1)
                 stream = run.watch(like, like.other(os.fsdecode(element), run, like.group, partial(self.call, element)))
             else:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -572,8 +573,7 @@ class BucketBySequenceLength(Keyed):
         ):
             if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
                 raise TypeError(f"bucket_by_sequence_length: {name} must be a list of integers, got {given!r}")
-            if not isinstance(given, list | tuple | np.ndarray):
-                normalized(self, name, list(given))
+            normalized(self, name, copy(given) if isinstance(given, list | tuple | np.ndarray) else list(given))
         for boundary in self.bucket_boundaries:
             at_least("bucket_by_sequence_length", "bucket_boundaries", boundary, -(1 << 63))
         if self.pad_to_bucket_boundary and not len(self.bucket_boundaries):

@@ -43,7 +43,10 @@ _LONG_BYTES = 4096
 """From this mean size on, byte strings are long."""
 
 _FEW_FILES = 8
-"""So many small files are read together, also where fewer may be open."""
+"""So many small files are read together, also where fewer may be open, unless those have `_MUCH_BYTES`."""
+
+_MUCH_BYTES = 4 << 20
+"""Files of so many bytes are enough to read together: more would leave the caches before they are handed out."""
 
 _THREADS_OF_ONE = 3
 """TensorFlow's ratio of threads to open datasets where it chooses both numbers."""
@@ -165,6 +168,8 @@ class _Pace:
 
     def __init__(self) -> None:
         self._slow, self._until, self._lasts = 0, 0.0, AGAIN
+        self.like: Reader | None = None
+        """The reader of the file that was opened last, if it reads others in their place too."""
 
     @property
     def in_turn(self) -> bool:
@@ -184,8 +189,8 @@ class _Pace:
         if self._slow >= _SLOW_FILES:
             self._slow, self._until, self._lasts = 0, Run.clock() + self._lasts, min(2 * self._lasts, SELDOM)
 
-    def timed(self, stream: Stream, files: int = 1) -> Stream:
-        """The stream of such a file, which counts once it has been read to its end; or of several, of which the mean counts."""
+    def timed(self, stream: Stream) -> Stream:
+        """The stream of such a file, which counts once it has been read to its end."""
         seconds, worked, waits = 0.0, 0.0, 0
         try:
             while True:
@@ -195,7 +200,7 @@ class _Pace:
                 used = thread_use() - before
                 worked, waits = worked + used.seconds, waits + used.waits
                 if item is None:
-                    self.took(seconds / files, worked / files, waits)
+                    self.took(seconds, worked, waits)
                     return
                 yield item
         finally:
@@ -257,12 +262,16 @@ class _Made(NamedTuple):
 
 @dataclass
 class _Whole:
-    """A small file that was read at once: the mark of its name, its rows, the state after them, and how many were taken."""
+    """A small file that was read at once: the mark of its name, its rows, the state after them, and how many were taken.
+
+    `first` is the number of its first row among those of all files that are looked at together.
+    """
 
     mark: Mark
     rows: Block
     after: State
     taken: int = 0
+    first: int = 0
 
     @property
     def left(self) -> int:
@@ -303,7 +312,8 @@ class _Cycle:
         self.waiting: deque[_Next] = deque()  # opened before their turn
         self.room = self.cycle  # how many more may be opened
         self.begun = False  # whether one was opened, whose first element comes before those of others
-        self.like: Reader | None = None  # reads a file as all others are read that an element names
+        # Reads a file as all others are read that an element names; that of the pass before spares this one its first dataset.
+        self.like: Reader | None = None if run.tolerant else op.pace.like
         self.apart = False  # whether some of them cannot be read together
         self.number = op.first_number(state, begins=not state["slots"])  # of the next dataset
         for index, slot in enumerate(state["slots"]):
@@ -332,7 +342,7 @@ class _Cycle:
 
     def _opened(self, index: int, made: _Made, inner: Mark | None) -> _Slot:
         op, run, node = self.op, self.run, made.node
-        self.like = op.like(node, run)
+        self.like = op.pace.like = op.like(node, run)
         saved = inner or {"input": None, "skip": 0}
         inner = {**saved, "input": taken_up("interleave", node, self.epoch, saved["input"])}
         state = inner["input"]
@@ -342,7 +352,7 @@ class _Cycle:
             most = min(MOST_BYTES, run.asked.room or MOST_BYTES)
             ahead, buffer = Prefetch(node, _READ_AHEAD_ROWS, origin=node.origin), Buffer(_READ_AHEAD_ROWS, most)
             requested = Event()
-            rows = node.open(state, run.asking(requested=requested.set))
+            rows = node.open(state, run.apart().asking(requested=requested.set))
             stream = run.watch(ahead, buffered(rows, buffer, run, run.counter(ahead), at_once=True), state)
         return self._slot(stream or node.open(state, run), made, inner, buffer, requested)
 
@@ -373,15 +383,15 @@ class _Cycle:
         whole = found[0] if len(found) == 1 else None
         return self._slot(stream, made, {"input": state, "skip": 0}, whole=whole)
 
-    def _timed(self, like: Reader, stream: Stream, files: int = 1) -> Stream:
-        return self.run.watch(like, self.op.pace.timed(stream, files))
+    def _timed(self, like: Reader, stream: Stream) -> Stream:
+        return self.run.watch(like, self.op.pace.timed(stream))
 
     def _small_next(self, index: int) -> bytes | None:
         """The name of the next file, if it is read in this place in turn, because it is small."""
         if self.like is None or not self.queue.size or not self._in_turn(index):
             return None
         name = self.queue.peek(1).shown(0)
-        return name if isinstance(name, bytes) and self.like.reads_alike(name) else None
+        return name if isinstance(name, bytes) and self.like.small_bytes(name) is not None else None
 
     @property
     def _whole(self) -> bool:
@@ -492,72 +502,81 @@ class _Cycle:
         if any(slot is not None and slot.whole is None for slot in self.slots):
             return None
         count = min(names.size, max(self.cycle, _FEW_FILES))
-        together = list(self._timed(like, self._read_together(like, list(names.peek(count).elements())), count))
-        self.apart = not together
-        return together[0][0] if together else None
+        waiting, begin, before = names.size, Run.clock(), thread_use()
+        read = self._read_together(like, list(names.peek(count).elements()))
+        together = next(self.run.watch(like, read), None)
+        used = thread_use() - before
+        files = waiting - names.size or count
+        self.op.pace.took((Run.clock() - begin) / files, used.seconds / files, used.waits)
+        self.apart = together is None
+        return None if together is None else together[0]
 
     def _read_together(self, like: Reader, names: list[bytes]) -> Stream:
         """See `_files_together`; nothing where files must be read one by one, or where one cannot be read."""
         blocks: list[tuple[Block, State]] = []
+        left = _MUCH_BYTES
         for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
-                if like.reads_alike(name):
+                if (nbytes := like.small_bytes(name)) is not None:
+                    left -= nbytes
                     blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
             if len(blocks) != number:
                 return
+            if number >= self.cycle and left < 0:
+                break
         in_slots = [None if slot is None else slot.taken_whole() for slot in self.slots]
         self.room += sum([slot is not None and not slot.counted for slot in self.slots])
-        files = [file for file in in_slots if file is not None]
+        files, rows = [file for file in in_slots if file is not None], 0
         following = []
         for block, after in blocks:
             following.append(_Whole(self.queue.mark(), block, after))
             self.queue.skip(1)
         files += following
-        starts = np.cumsum([0, *[file.rows.size for file in files]]).tolist()
-        firsts = {id(file): start + file.taken for file, start in zip(files, starts, strict=False)}
-        order = self._turns(in_slots, following, firsts)
+        for file in files:
+            file.first, rows = rows, rows + file.rows.size
+        order = self._turns(in_slots, following)
         self.slots = [None if file is None else self._kept(like, file) for file in in_slots]
         self.moved.update(range(len(self.slots)))
         yield concat_blocks([file.rows for file in files]).take(order), {}
 
-    def _turns(self, in_slots: "list[_Whole | None]", following: "list[_Whole]", firsts: dict[int, int]) -> Ints:
+    def _turns(self, in_slots: "list[_Whole | None]", following: "list[_Whole]") -> Ints:
         """The numbers of the rows in the order of their turns, until a file would be opened that is not there.
 
         Args:
           in_slots: the files that are open, which change.
           following: those that are opened next, at least as many as may be open.
-          firsts: the number of the first row of each that was not taken, by its id.
         """
         cycle, length = self.cycle, self.block_length
         # turns are counted from the first one of slot 0 on; a file has one more than it fills, in which it is found to end
         free: list[int] = []  # a heap: the turns in which a slot has no file
-        first_turns: list[tuple[int, _Whole]] = []  # the turn with which each file begins
+        files: list[
+            tuple[int, int, int, _Whole]
+        ] = []  # the first turn of each, its first row, and the rows that it has
         in_slots += [None] * (cycle - len(in_slots))
         for slot, file in enumerate(in_slots):
             turn = slot + cycle * (slot < self.turn)
             if file is not None:
-                first_turns.append((turn, file))
+                files.append((turn, file.first + file.taken, file.left, file))
                 turn += cycle * (file.left // length + 1)
             heappush(free, turn)
         for file in following:
-            turn = free[0]
+            turn, left = free[0], file.left
             in_slots[turn % cycle] = file
-            first_turns.append((turn, file))
-            heapreplace(free, turn + cycle * (file.left // length + 1))
+            files.append((turn, file.first, left, file))
+            heapreplace(free, turn + cycle * (left // length + 1))
         stop = free[0]
-        left = [file.left for _, file in first_turns]
-        within = np.arange(sum(left)) - np.repeat(np.cumsum([0, *left[:-1]]), left)
-        turns = np.repeat([turn for turn, _ in first_turns], left) + within // length * cycle
-        rows = np.repeat([firsts[id(file)] for _, file in first_turns], left) + within
-        order = np.argsort(turns, kind="stable")
-        order = order[: np.searchsorted(turns[order], stop)]
-        for turn, file in first_turns:
-            file.taken += min(file.left, -(-max(0, stop - turn) // cycle) * length)
+        starts, counts = np.array([(turn, row) for turn, row, _, _ in files]), [left for _, _, left, _ in files]
+        within = np.concatenate([np.arange(left) for left in counts])
+        turns, rows = starts.repeat(counts, 0).T
+        turns = turns + within // length * cycle
+        order = turns.argsort(kind="stable")
+        taken: Ints = (rows + within)[order[: turns[order].searchsorted(stop)]]
+        for turn, _, left, file in files:
+            file.taken += min(left, -(-max(0, stop - turn) // cycle) * length)
         for turn in free:
             if turn - cycle < stop:
                 in_slots[turn % cycle] = None
         self.turn = stop % cycle
-        taken: Ints = rows[order]
         return taken
 
     def _kept(self, like: Reader, file: "_Whole") -> _Slot:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from distinput.cluster.input_service import InputService
 from distinput.columns.block import MOST_BYTES, Block, trace_text
+from distinput.columns.column import Dense
 from distinput.columns.state import Digest
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.functions.workers import packed
@@ -34,12 +35,31 @@ from distinput.run.segments import Closed, Packed, dumps_with_buffers
 from distinput.run.threads import in_lane
 from distinput.values.buffers import made_in
 
-PIECE_SECONDS = 0.02
-"""Work that a piece for threads and processes of this machine should be."""
+PIECE_SECONDS, _PROCESS_SECONDS = 0.02, 0.1
+"""Work that a piece for threads of this machine should be, and for its processes at least, and the most for these."""
 
 
 AHEAD = 4
 """Pieces under way for each worker: one it has, one waits for it, and two may wait for an earlier one of another worker."""
+
+_MOST_PROCESS_BYTES, _MOST_HERE = 4 * MOST_BYTES, 64 * MOST_BYTES
+"""Bytes of a piece for a process, and of all that are under way."""
+
+
+def _seconds_of_next(left: float | None, count: int, begun: float, least: float, most: float) -> float:
+    """Work that the next piece should be: half of what is left for its worker, so that all workers end together.
+
+    Args:
+      left: seconds of work that are left; None: nobody knows, and an eighth of what was done.
+      count: how many workers there are.
+      begun: when the pass began.
+      least: of a piece.
+      most: the same.
+
+    Source: Polychronopoulos, Kuck: Guided self-scheduling (IEEE Transactions on Computers, 1987).
+    """
+    share = (Run.clock() - begun) / 8 if left is None else left / count / 2
+    return max(least, min(most, share))
 
 
 class ThreadLanes:
@@ -101,11 +121,11 @@ def _note_traces(result: Result, where: str, missing: str = "") -> None:
 class ProcessLanes:
     """Worker processes."""
 
-    most_bytes = MOST_BYTES
-
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
         self._processes, self._run, self._chain = processes, run, chain
         self.count = len(processes)
+        self.most_bytes = max(MOST_BYTES, min(_MOST_PROCESS_BYTES, _MOST_HERE // (AHEAD * self.count)))
+        self._begun = Run.clock()
         self._sent = 0
 
     def send(self, given: tuple[WorkPiece, bool, bool]) -> int:
@@ -119,8 +139,9 @@ class ProcessLanes:
         self._sent += 1
         return worker
 
-    def piece_seconds(self, _: float | None) -> float:
-        return PIECE_SECONDS
+    def piece_seconds(self, left: float | None) -> float:
+        """Work that the next piece should be: each costs two processes about a millisecond, and more on a busy machine."""
+        return _seconds_of_next(left, self.count, self._begun, PIECE_SECONDS, _PROCESS_SECONDS)
 
     def ready(self, sent: int) -> bool:
         return self._processes.ready(sent)
@@ -152,8 +173,8 @@ _TRIES = 4
 _MOST_A_SECOND, _FEWEST_A_SECOND = 100, 40
 """Pieces of all workers together: each costs the machines of a scheduler and a consumer milliseconds."""
 
-_MOST_PIECE_BYTES, _MOST_NEAR_BYTES, _MOST_HERE = 8 * MOST_BYTES, 16 * MOST_BYTES, 64 * MOST_BYTES
-"""Bytes of one piece, of one for a worker that is lent memory, and of those that are under way."""
+_MOST_PIECE_BYTES, _MOST_NEAR_BYTES = 8 * MOST_BYTES, 16 * MOST_BYTES
+"""Bytes of one piece, and of one for a worker that is lent memory."""
 
 _LEAST_LENT, _MOST_MAPPED = 1 << 17, 64
 """Bytes of a block that another process of this machine may be lent, and how many of its rooms stay mapped."""
@@ -233,16 +254,13 @@ class ServiceLanes:
         return max(1, self._count)
 
     def piece_seconds(self, left: float | None) -> float:
-        """Work that the next piece should be: half of what is left for its worker, so that all workers end together.
+        """Work that the next piece should be.
 
         Args:
-          left: seconds of work that are left; None: nobody knows, and an eighth of what was done.
-
-        Source: Polychronopoulos, Kuck: Guided self-scheduling (IEEE Transactions on Computers, 1987).
+          left: seconds of work that are left; None: nobody knows.
         """
-        longest = max(0.2, self.count / _FEWEST_A_SECOND)
-        share = (Run.clock() - self._begun) / 8 if left is None else left / self.count / 2
-        return max(0.05, self.count / _MOST_A_SECOND, min(longest, share))
+        least, most = max(0.05, self.count / _MOST_A_SECOND), max(0.2, self.count / _FEWEST_A_SECOND)
+        return _seconds_of_next(left, self.count, self._begun, least, most)
 
     @property
     def most_bytes(self) -> int:
@@ -317,7 +335,7 @@ class ServiceLanes:
                 vars(sent).update(vars(self._sent(sent.given, sent.tries)))
                 continue
             self._near = answer.near and bool(self._machine)
-            if self._sharing is not None and answer.content is not None:
+            if self._sharing is not None and isinstance(answer.content, Packed):
                 self._keep(sent.future, answer.content.nbytes, self._sharing.most_bytes)
                 # Others have it too.
                 answer = replace(answer, content=Packed(answer.content.data, answer.content.buffers))
@@ -378,7 +396,8 @@ class ServiceLanes:
             raise FailedPreconditionError(f"on_workers: {answer.refused}; the work was that of {self._chain}")
         if answer.content is None:
             raise RuntimeError(f"on_workers: a worker of the service on {answer.worker} failed:\n{answer.trace}")
-        result: Result = answer.content.unpacked()
+        content = answer.content
+        result: Result = value_of(content, views) if isinstance(content, Stored) else content.unpacked()
         if views:
             result = result._replace(items=_read(result.items, views))
         _note_traces(result, f"in a worker of the service, {answer.worker}", _MISSING)
@@ -415,7 +434,7 @@ class _Answer:
     """
 
     worker: str
-    content: Packed | None = None
+    content: Packed | Stored | None = None
     refused: str = ""
     trace: str = ""
     near: bool = False
@@ -424,11 +443,24 @@ class _Answer:
 
 
 def _kept(block: Any, lent: Lent) -> Any:
-    """A block, or where it is in memory that is lent."""
-    if isinstance(block, Block) and block.nbytes >= _LEAST_LENT:
-        with suppress(OSError):  # there is no room, by a limit of files' sizes for example
-            return lent.put(block)
+    """A block, or where it is in memory that is lent; itself if its arrays were made there."""
+    if not isinstance(block, Block) or block.nbytes < _LEAST_LENT:
+        return block
+    columns = block.columnar().columns
+    arrays = [column.array for column in columns if isinstance(column, Dense)]
+    if len(arrays) == len(columns) and lent.keep(arrays, _LEAST_LENT):
+        return block
+    with suppress(OSError):  # there is no room, by a limit of files' sizes for example
+        return lent.put(block)
     return block
+
+
+def _put(result: Result, lent: Lent) -> "Packed | Stored":
+    """A result for the consumer: in one go, since the first things that Python does after a long call take longest."""
+    if lent:
+        with suppress(OSError):
+            return lent.put(result)
+    return _as_packed(result)
 
 
 def _read(items: list[tuple[Any, Any]], views: list[memoryview]) -> list[tuple[Any, Any]]:
@@ -495,7 +527,7 @@ def _answered(steps: bytes, message: _Message) -> _Answer:
                 result = in_lane(task, (piece, *asked), keep=lambda block: _kept(block, rooms))
         else:
             result = in_lane(task, (piece, *asked))
-        content = _as_packed(result)
+        content = _put(result, rooms)
     except UnseenError:
         return _Answer(worker, unseen=True)
     except Exception as error:  # noqa: BLE001 - told to the consumer

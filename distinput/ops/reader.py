@@ -20,7 +20,7 @@ from distinput.columns.picked import RowArray, chosen, joined, put_in_order
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State, is_position
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.compression import codec_of_suffix
+from distinput.files.compression import Compression, codec_of_suffix
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
 from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
@@ -594,17 +594,25 @@ class Reader(FileReader):
     def is_small(self) -> bool:
         """Whether it reads one small local file."""
         source = self.input
-        return isinstance(source, Slices) and source.cardinality == 1 and _is_small(_path(source.block.row(0)))
+        return (
+            isinstance(source, Slices)
+            and source.cardinality == 1
+            and _small_bytes(_path(source.block.row(0))) is not None
+        )
 
     @property
     def plain(self) -> bool:
         """Whether files are read without a look at what others hold, and by this thread."""
         return self.format.reads and not self.format.in_portions and not self.format.spec_from_file
 
-    def reads_alike(self, name: bytes) -> bool:
-        """Whether another file is small, and is compressed as its only one is, if their names tell that."""
+    def small_bytes(self, name: bytes) -> int | None:
+        """The size of another file, if it is small, and is compressed as its only one is, if their names tell that."""
         path, auto = os.fsdecode(name), getattr(self.format, "compression_type", "AUTO") == "AUTO"
-        return _is_small(path) and (auto or codec_of_suffix(path) == codec_of_suffix(self._first_name))
+        return _small_bytes(path) if auto or codec_of_suffix(path) == self._first_codec else None
+
+    @cached_property
+    def _first_codec(self) -> Compression:
+        return codec_of_suffix(self._first_name)
 
     def other(self, path: str, run: Run, given: int, alone: Callable[[], Node]) -> Stream:
         """The records of another file than its only one, with the states of a reader of that file.
@@ -621,7 +629,7 @@ class Reader(FileReader):
             if self.table is not None:
                 self.table.check(self.table.index(path))
             blocks = self.format.read_groups(path, None, self.group, given)
-            for block, after in begun_within(run.room, blocks):
+            for block, after in blocks if run.asked.room is None else begun_within(run.room, blocks):
                 run.reading = partial(_told, place := {**place, "position": after})
                 state = {**state, "position": after}
                 yield block, state
@@ -709,14 +717,16 @@ _SMALL_BYTES = 4 << 20
 """A file of at most so many bytes is read in turn, as long as that is quick."""
 
 
-def _is_small(path: str) -> bool:
-    """Whether this is a small local file."""
+def _small_bytes(path: str) -> int | None:
+    """The size of a small local file; None: it is none."""
     local = local_path(path)
     try:
         status = None if local is None else os.stat(local)
     except OSError:  # said when it is read
-        return False
-    return status is not None and stat.S_ISREG(status.st_mode) and status.st_size <= _SMALL_BYTES
+        return None
+    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _SMALL_BYTES:
+        return None
+    return status.st_size
 
 
 def _told(place: ReadingPlace) -> str:

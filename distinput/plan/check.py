@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of arguments, made when a node is built; messages say which op, what must hold and what was given."""
 
+from copy import copy
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
@@ -45,11 +46,17 @@ def in_int64(op: str, name: str, value: Any) -> int:
 
 
 def taken(value: Any) -> Any:
-    """An argument as it is now: a variable or an array without axes may be another number later.
+    """An argument as it is now: a variable or an array without axes may be another number later, and a list or dict changed.
 
     >>> taken(np.array(3)), taken("text")
     (np.int64(3), 'text')
     """
+    if type(value) in (list, tuple):
+        return type(value)(map(taken, value))
+    if isinstance(value, dict):
+        now = copy(value)
+        now.update({key: taken(part) for key, part in value.items()})
+        return now
     if isinstance(value, np.generic) or getattr(value, "shape", None) != () or not hasattr(value, "__array__"):
         return value
     return as_leaf(value)

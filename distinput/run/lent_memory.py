@@ -10,7 +10,7 @@ import mmap
 import os
 import pickle
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,7 @@ from weakref import finalize
 import numpy as np
 
 from distinput.run.segments import aligned, dumps_with_buffers, memory_file
-from distinput.values.buffers import Bytes, alone, counts_are_exact
+from distinput.values.buffers import Array, Bytes, alone, counts_are_exact
 
 _ROOM, _MOST_KEPT = 4 << 20, 128 << 20
 """Bytes of a room unless an array needs more, and of those that are kept to be written again: what a worker has under way."""
@@ -135,8 +135,9 @@ class Lent:
     def __init__(self) -> None:
         self._rooms: list[_Room] = []
         self._end = 0
-        # Those not put yet by their address, each with its room and offset.
+        # Those not put yet by their address, each with its room and offset; apart, those of arrays that nobody drops.
         self._slots: dict[int, tuple[list[Bytes], int, int]] = {}
+        self._final: dict[int, tuple[list[Bytes], int, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._rooms)
@@ -152,12 +153,26 @@ class Lent:
 
     def _placed(self, part: memoryview) -> tuple[int, int, int]:
         # A slot is given once: of two arrays over the same memory, the reader may change one.
-        slot = self._slots.pop(_address(part), None) if self._slots and part.nbytes else None
+        place = _address(part) if part.nbytes and (self._slots or self._final) else 0
+        slot = self._final.pop(place, None) or self._slots.pop(place, None)
         if slot is not None and part.nbytes <= slot[0][0].nbytes:
             return *slot[1:], part.nbytes
         number, begin = self._room_of(part.nbytes)
         self._rooms[number].memory[begin : begin + part.nbytes] = part
         return number, begin, part.nbytes
+
+    def keep(self, arrays: Iterable[Array], most: int) -> bool:
+        """Whether all but `most` bytes of arrays lie in memory from `empty`. If so, they stay there until `put` gets them."""
+        left, found = -most, {}
+        for array in arrays:
+            left += array.nbytes
+            place = array.__array_interface__["data"][0]
+            if place in self._slots and array.flags.c_contiguous:
+                found[place] = array.nbytes
+        if left > sum(found.values()):
+            return False
+        self._final.update({place: self._slots.pop(place) for place in found})
+        return True
 
     def _room_of(self, nbytes: int) -> tuple[int, int]:
         if not self._rooms or self._end + nbytes > self._rooms[-1].place.size:

@@ -460,7 +460,9 @@ class Run(Closing):
         """What is under way in steps that ask for the next elements meanwhile."""
         self.sources: list[Callable[[], Exception | None]] = []
         """Each tells the error if a source waits in vain on another thread, for what the loop does with elements held back."""
-        self._reading: list[Callable[[], str]] = []
+        self._readings: tuple[list[Callable[[], str]], ...] = (
+            [],
+        )  # its own, and those of the runs that it is apart of
         self._threads = Threads()
         self._process = os.getpid()
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
@@ -508,11 +510,12 @@ class Run(Closing):
     @property
     def reading(self) -> Callable[[], str] | None:
         """What says where the last record was read."""
-        return self._reading[0] if self._reading else None
+        return next(iter(self._readings[0]), None)
 
     @reading.setter
     def reading(self, where: Callable[[], str]) -> None:
-        self._reading[:] = [where]
+        for each in self._readings:
+            each[:] = [where]
 
     def at_once(self, most: int) -> int:
         """Elements for which a function may be called before the first of them is asked for, at most `most`."""
@@ -525,7 +528,13 @@ class Run(Closing):
     def aside(self) -> Self:
         """The same run for steps that go ahead of the others: `reading` is their own."""
         run = self._same()
-        run._reading = []
+        run._readings = ([],)
+        return run
+
+    def apart(self) -> Self:
+        """The same run for one of several threads that read: what another one sets as `reading` is not theirs."""
+        run = self._same()
+        run._readings = ([], *self._readings)
         return run
 
     def sharing(self, streams: int) -> Self:

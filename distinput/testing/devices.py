@@ -16,6 +16,7 @@ import numpy as np
 from distinput.distribute.core.values import PerReplica
 from distinput.distribute.devices import Devices
 from distinput.testing.elements import hold
+from distinput.testing.left_behind import begun_since
 from distinput.values.buffers import FEWEST_BYTES, Buffers, empty
 
 # ----------------------------------------------------------------------------
@@ -310,7 +311,7 @@ def _nothing_left(make: Open, count: int) -> None:
 
 def _check_ended(before: set[threading.Thread], after: str) -> None:
     deadline = time.monotonic() + _SECONDS
-    while left := [thread.name for thread in threading.enumerate() if thread not in before]:
+    while left := begun_since(before):
         if time.monotonic() > deadline:
             raise AssertionError(f"after {after} there are still the threads {left}")
         gc.collect()

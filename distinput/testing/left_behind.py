@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -42,16 +42,18 @@ def _check_nothing_left_after(how: str, use: Callable[[T], None], factory: Calla
     deadline = time.monotonic() + seconds
     while True:
         gc.collect()
-        # One compiles kernels, for all, and takes as long as that takes.
-        begun = [thread.name for thread in threading.enumerate() if thread not in threads]
-        left = [name for name in begun if name != "distinput-kernels"]
-        left += list((_open_files() - files).elements())
+        left = begun_since(threads) + list((_open_files() - files).elements())
         left += [f"process {pid}" for pid in _children() - processes]
         if not left:
             return
         if time.monotonic() > deadline:
             raise AssertionError(f"nothing left behind: after {how} there are still {left}")
         time.sleep(0.01)
+
+
+def begun_since(before: Collection[threading.Thread]) -> list[str]:
+    """The names of the threads that began since; one compiles kernels, for all, and takes as long as that takes."""
+    return [each.name for each in threading.enumerate() if each not in before and each.name != "distinput-kernels"]
 
 
 def _children() -> set[str]:

@@ -86,6 +86,33 @@ def test_an_array_that_is_made_in_a_room_is_not_copied() -> None:
     assert set(there.ravel().tolist()) == {9}, "a copy has 7"
 
 
+def test_arrays_that_are_kept_for_the_end_stay_where_they_were_made() -> None:
+    lent, made = Lent(), []
+    with made_in(lent):
+        for number in range(2 * lent_memory._ROOM // FEWEST_BYTES):  # more than may be there unkept
+            made.append(empty((FEWEST_BYTES,), np.dtype(np.uint8)))
+            assert lent.keep([made[-1]], 0), number
+    other = np.zeros(9, np.uint8)
+    stored = lent.put([*made, other])
+    for array in [*made, other]:
+        array[:] = 9
+    *there, copy = value_of(stored, Borrower(4).taken(sent(lent)))
+    assert all(set(array.tolist()) == {9} for array in there)
+    assert set(copy.tolist()) == {0}
+
+
+def test_arrays_that_would_be_copied_are_not_kept() -> None:
+    lent = Lent()
+    with made_in(lent):
+        made = empty((2, FEWEST_BYTES), np.dtype(np.uint8))
+    elsewhere = np.zeros(9, np.uint8)
+    assert not lent.keep([made, elsewhere], 8)
+    assert not lent.keep([made[:, ::2]], 8)
+    assert not lent.keep([made, made[:]], 8), "one memory is given once"
+    assert lent.keep([made, elsewhere], 9)
+    assert not lent.keep([made], 8), "it is kept already"
+
+
 def test_arrays_over_the_same_memory_are_handed_over_apart() -> None:
     lent = Lent()
     with made_in(lent):

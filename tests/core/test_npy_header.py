@@ -17,7 +17,7 @@ from distinput.decoders.arrays import (
     npy_header,
     reading_archive,
 )
-from tests.formats.reading import peak_memory
+from tests.traced_memory import peak_memory
 
 
 def saved(array: Any) -> bytes:

@@ -136,6 +136,14 @@ def test_the_record_that_was_read_last_is_named() -> None:
     assert notes(aside, Step("a")) == ["in a at line 1"]
 
 
+def test_each_of_several_threads_names_its_own_record_and_the_others_any() -> None:
+    run = Run()
+    one, other = run.apart(), run.apart()
+    one.reading, other.reading = lambda: "record 3", lambda: "record 8"
+    found = [notes(each, Step("a"))[1].split(" (")[0] for each in (one, other, run)]
+    assert found == ["last read: record 3", "last read: record 8", "last read: record 8"]
+
+
 def test_a_step_that_knows_the_record_says_so_before_anything_else() -> None:
     class Knowing(Step):
         def told_record(self, error: Exception, state: Any, ahead: int) -> str | None:
@@ -209,14 +217,16 @@ def test_variants_change_one_thing_and_share_the_rest() -> None:
 
 
 def test_closing_cancels_and_waits() -> None:
-    run, cancelled = Run(), threading.Event()
+    run, begun, cancelled = Run(), threading.Event(), threading.Event()
 
     def work() -> None:
+        begun.set()
         if run.cancelled.wait(60):
             cancelled.set()
 
     with run.pool(1) as pool:
         pool.submit(work)
+        assert begun.wait(60)  # what has not begun is dropped
         run.close()
         assert cancelled.is_set()
     run.close()

@@ -96,7 +96,7 @@ def test_many_messages_may_be_under_way(pair: Pair) -> None:
 
 def descriptors() -> Counter[str]:
     """Those of segments and sockets; a thread that compiles kernels has others, and what earlier tests left may be closed."""
-    found = {name: count for name, count in _open_files().items() if name.startswith(("/memfd:distinput", "socket:"))}
+    found = {name: count for name, count in _open_files().items() if name.startswith(("/memfd:distinput ", "socket:"))}
     return Counter(found)
 
 

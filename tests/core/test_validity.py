@@ -416,7 +416,7 @@ def test_modules_of_python_may_ask_whether_it_is_empty(caplog: pytest.LogCapture
     one = di.data.Nullable(value=1, valid=True)
     assert json.loads(json.dumps([one], indent=2)) == [one]
     logging.getLogger("rows").warning("a row: %s", one)
-    assert caplog.messages == ["a row: {'value': 1, 'valid': True}"]
+    assert "a row: {'value': 1, 'valid': True}" in caplog.messages
     assert "value" in pprint.pformat([one], width=10)
 
 

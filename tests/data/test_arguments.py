@@ -169,3 +169,75 @@ def test_nothing_computed_from_a_whole_number_of_numpy_overflows(kind: Any) -> N
     for step in steps:
         for n in (2, 100):
             assert step(kind(1), kind(n)).to_list() == step(1, n).to_list()
+
+
+def _without_label(features: dict[str, Any]) -> None:
+    del features["label"]
+
+
+CHANGED: dict[str, tuple[Callable[[], Any], Callable[[Any], Dataset[Any]], Callable[[Any], Any]]] = {
+    "bucket_boundaries": (
+        lambda: [3],
+        lambda it: _rows().bucket_by_sequence_length(len, it, [2, 2]),
+        lambda it: it.__setitem__(0, 1),
+    ),
+    "bucket_boundaries, an array": (
+        lambda: np.array([3]),
+        lambda it: _rows().bucket_by_sequence_length(len, it, [2, 2]),
+        lambda it: it.__setitem__(0, 1),
+    ),
+    "bucket_batch_sizes": (
+        lambda: [2, 2],
+        lambda it: _rows().bucket_by_sequence_length(len, [3], it),
+        lambda it: it.__setitem__(0, 1),
+    ),
+    "features": (
+        lambda: {"x": di.io.FixedLenFeature([2], "int64"), "label": di.io.FixedLenFeature([], "int64")},
+        lambda it: _record().parse_example(it),
+        _without_label,
+    ),
+    "default_value": (
+        lambda: [5, 6],
+        lambda it: _record().parse_example({"y": di.io.FixedLenFeature([2], "int64", it)}),
+        lambda it: it.__setitem__(0, 9),
+    ),
+    "default_value, an array": (
+        lambda: np.array([5, 6]),
+        lambda it: _record().parse_example({"y": di.io.FixedLenFeature([2], "int64", it)}),
+        lambda it: it.__setitem__(0, 9),
+    ),
+    "index_key": (
+        lambda: ["label"],
+        lambda it: _record().parse_example({"y": di.io.SparseFeature(it, "label", "int64", [5])}),
+        lambda it: it.append("x"),
+    ),
+    "size": (
+        lambda: [5],
+        lambda it: _record().parse_example({"y": di.io.SparseFeature(["label"], "label", "int64", it)}),
+        lambda it: it.__setitem__(0, 7),
+    ),
+    "output_signature": (
+        lambda: {"a": (di.TensorSpec([], "int64"),)},
+        lambda it: Dataset.range(3).map(lambda x: {"a": (x,)}, output_signature=it),
+        lambda it: it.update(b=di.TensorSpec([], "int64")),
+    ),
+}
+"""Of arguments that a program may change afterwards: one, the dataset that it makes, and the change."""
+
+
+def _rows() -> Dataset[Any]:
+    return Dataset.range(6).map(lambda n: np.full(int(n), n))
+
+
+def _record() -> Dataset[Any]:
+    return Dataset.from_tensors(di.io.encode_example({"x": [1, 2], "label": 1}))
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_list_dict_or_array_that_is_changed_later_changes_no_dataset(case: str) -> None:
+    argument, made_with, change = CHANGED[case]
+    given = argument()
+    dataset = made_with(given)
+    change(given)
+    assert str(dataset.to_list()) == str(made_with(argument()).to_list())
+    assert dataset.element_spec == made_with(argument()).element_spec

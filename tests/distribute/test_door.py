@@ -13,7 +13,7 @@ import pytest
 from distinput.distribute import door
 from distinput.distribute.door import Door, Visitor
 from tests.exhausted import ThreadStarts
-from tests.patience import Clock, wait_until
+from tests.patience import Clock, threads_since, wait_until
 
 SECONDS = 10.0
 
@@ -65,15 +65,17 @@ def ended(connection: socket.socket) -> bool:
         return True
 
 
-def threads() -> int:
-    return sum(thread.name == "distinput-door" for thread in threading.enumerate())
+@pytest.fixture
+def before() -> list[threading.Thread]:
+    """What runs before the door is there."""
+    return threading.enumerate()
 
 
-def test_those_who_say_nothing_are_sent_away(clock: Clock) -> None:
+def test_those_who_say_nothing_are_sent_away(clock: Clock, before: list[threading.Thread]) -> None:
     with opened() as address, member(address) as inside:
         held = [socket.create_connection(address, timeout=60) for _ in range(100)]
         assert ended(held[-9])  # the eight that came after it take its place
-        wait_until(lambda: threads() <= 2 + 8)
+        wait_until(lambda: len(threads_since(before, "distinput-door")) <= 2 + 8)
         clock.now += SECONDS - 0.1
         with member(address) as another:
             another.sendall(b"here")
@@ -85,7 +87,7 @@ def test_those_who_say_nothing_are_sent_away(clock: Clock) -> None:
         assert inside.recv(100) == b"still"  # for as long as it likes
         for each in held:
             each.close()
-    wait_until(lambda: not threads())
+    wait_until(lambda: not threads_since(before, "distinput-door"))
 
 
 def test_those_who_say_a_little_again_and_again_are_sent_away(clock: Clock) -> None:
@@ -102,11 +104,11 @@ def test_those_who_say_a_little_again_and_again_are_sent_away(clock: Clock) -> N
         assert ended(slow)
 
 
-def test_without_descriptors_a_stranger_makes_room() -> None:
+def test_without_descriptors_a_stranger_makes_room(before: list[threading.Thread]) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with opened() as address:
         held = [socket.create_connection(address, timeout=60) for _ in range(4)]
-        wait_until(lambda: threads() == 5)
+        wait_until(lambda: len(threads_since(before, "distinput-door")) == 5)
         files = []
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
         try:
@@ -124,14 +126,14 @@ def test_without_descriptors_a_stranger_makes_room() -> None:
                 each.close()
 
 
-def test_a_closed_door_ends_all_connections() -> None:
+def test_a_closed_door_ends_all_connections(before: list[threading.Thread]) -> None:
     with opened() as address:
         inside, stranger = member(address), socket.create_connection(address, timeout=60)
-        wait_until(lambda: threads() == 3)
+        wait_until(lambda: len(threads_since(before, "distinput-door")) == 3)
     with inside, stranger:
         assert ended(inside)
         assert ended(stranger)
-    wait_until(lambda: not threads())
+    wait_until(lambda: not threads_since(before, "distinput-door"))
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address, timeout=60)
 

@@ -29,6 +29,7 @@ from distinput.distribute import (
 from distinput.distribute.core.contexts import ReplicaContext
 from distinput.distribute.core.strategy import Strategy
 from distinput.errors import AbortedError, InvalidArgumentError
+from tests.patience import threads_since
 
 
 def mirrored(replicas: int) -> MirroredStrategy:
@@ -43,10 +44,6 @@ def context() -> ReplicaContext:
 
 def me() -> int:
     return context().replica_id_in_sync_group
-
-
-def replica_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("distinput-replica")]
 
 
 def test_replicas_run_at_the_same_time() -> None:
@@ -85,10 +82,10 @@ def assert_ended(begun: Collection[threading.Thread]) -> None:
 
 def test_nothing_is_left_behind() -> None:
     gc.collect()
-    before = replica_threads()
+    before = threading.enumerate()
     strategy = mirrored(4)
     strategy.run(lambda: context().merge_call(lambda s: s.run(lambda: 1)))
-    begun = [thread for thread in replica_threads() if thread not in before]
+    begun = threads_since(before, "distinput-replica")
     assert len(begun) == 6  # three for the run, three for the run inside the merge function
     del strategy
     assert_ended(begun)
@@ -96,7 +93,7 @@ def test_nothing_is_left_behind() -> None:
 
 def test_nothing_is_left_behind_after_a_failure() -> None:
     gc.collect()
-    before = replica_threads()
+    before = threading.enumerate()
     strategy = mirrored(4)
 
     def step() -> None:
@@ -106,7 +103,7 @@ def test_nothing_is_left_behind_after_a_failure() -> None:
 
     with pytest.raises(KeyError):
         strategy.run(step)
-    begun = [thread for thread in replica_threads() if thread not in before]
+    begun = threads_since(before, "distinput-replica")
     del strategy
     gc.collect()
     assert_ended(begun)

@@ -64,19 +64,25 @@ def broken(site: Path) -> set[tuple[str, str]]:
     pages = _pages(site)
     wrong = set()
     for file, page in pages.items():
-        for target in [*page.links, *page.loads]:
+        folder = file.parent
+        for target in {*page.links, *page.loads}:
             parts = urlsplit(target)
             if parts.scheme or parts.netloc:
                 continue
-            start = (
-                site if parts.path.startswith("/") else file.parent
-            )  # the page for what is not found starts at the root
-            there = (start / unquote(parts.path).lstrip("/")).resolve() if parts.path else file
-            there = there / "index.html" if there.is_dir() else there
+            start = site if parts.path.startswith("/") else folder  # the page for what is not found starts at the root
+            there = _there(start, parts.path) if parts.path else file
             known = pages[there].ids if there in pages else {unquote(parts.fragment)}
-            if not there.exists() or (parts.fragment and unquote(parts.fragment) not in known):
+            missing = there not in pages and not there.exists()
+            if missing or (parts.fragment and unquote(parts.fragment) not in known):
                 wrong.add((file.relative_to(site.resolve()).as_posix(), target))
     return wrong
+
+
+@cache
+def _there(start: Path, path: str) -> Path:
+    """The file that a link names: the navigation of each page of a folder names the same ones."""
+    there = (start / unquote(path).lstrip("/")).resolve()
+    return there / "index.html" if there.is_dir() else there
 
 
 def visited(site: Path, **asked: Any) -> Any:

@@ -93,23 +93,29 @@ def test_links_out_of_the_folder_of_pages_lead_to_copies(script: ModuleType, tmp
     assert "```pycon\n>>> import numpy as np\n" in programs
 
 
-def test_long_names_are_short_beside_the_page(script: ModuleType, tmp_path: Path) -> None:
-    script.stage(tmp_path / "pages", [])
-    text = (tmp_path / "pages" / "reference" / "distinput.train.md").read_text(encoding="utf-8")
-    own = (tmp_path / "pages" / "reference" / "distinput.train.Checkpoint.md").read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def staged(script: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of docs/ and the reference as the site has them."""
+    folder = tmp_path_factory.mktemp("staged") / "pages"
+    script.stage(folder, [])
+    return folder
+
+
+def test_long_names_are_short_beside_the_page(staged: Path) -> None:
+    text = (staged / "reference" / "distinput.train.md").read_text(encoding="utf-8")
+    own = (staged / "reference" / "distinput.train.Checkpoint.md").read_text(encoding="utf-8")
     assert '### `distinput.train.Checkpoint.save` { data-toc-label="save" }' in own
     assert '### `distinput.train.latest_checkpoint` { data-toc-label="latest_checkpoint" }' in text
 
 
-def test_each_benchmark_is_a_page_of_the_site(script: ModuleType, tmp_path: Path) -> None:
-    script.stage(tmp_path / "pages", [])
-    front = (tmp_path / "pages" / "performance.md").read_text(encoding="utf-8")
-    own = (tmp_path / "pages" / "performance" / "state.md").read_text(encoding="utf-8")
+def test_each_benchmark_is_a_page_of_the_site(staged: Path) -> None:
+    front = (staged / "performance.md").read_text(encoding="utf-8")
+    own = (staged / "performance" / "state.md").read_text(encoding="utf-8")
     assert "| [state](performance/state.md) |" in front
     assert "## state" not in front
     assert own.startswith("# state\n")
     assert "![state](state.svg)" in own
-    assert "](performance/state.md)" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    assert "](performance/state.md)" in (staged / "index.md").read_text(encoding="utf-8")
 
 
 def test_style_copies_code_alone_and_shows_pictures_as_the_page_is() -> None:

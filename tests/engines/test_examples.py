@@ -38,7 +38,7 @@ TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "
 THEN_LOOK = """
 import pathlib, re, runpy, sys, time
 runpy.run_path(sys.argv[1], run_name="__main__")
-for _ in range(100):  # a thread that was told to end may still be at it
+for _ in range(1200):  # a thread that was told to end may still be at it
     threads = " ".join([path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")])
     if not re.search("gloo|tcpstore", threads):
         break

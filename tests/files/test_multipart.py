@@ -8,6 +8,7 @@ import pytest
 
 from distinput.files import object_store
 from distinput.files.object_store import MultipartUpload
+from tests.patience import threads_since
 
 obstore = pytest.importorskip("obstore")
 MB = bytes(1 << 20)
@@ -29,12 +30,13 @@ def test_an_object_appears_when_it_is_finished(store: Any, monkeypatch: pytest.M
 
 
 def test_nothing_is_left_of_an_upload_that_is_given_up(store: Any) -> None:
+    before = threading.enumerate()
     upload = MultipartUpload(store, "a")
     upload.add(MB)
     upload.discard()
     upload.discard()
     assert not list(obstore.list(store))
-    assert not [thread for thread in threading.enumerate() if thread.name == "distinput-upload"]
+    assert threads_since(before) == []
 
 
 def test_an_upload_that_fails_is_an_error_of_whoever_writes(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 import distinput as di
 from distinput.files import mounts, object_store
 from distinput.files.paths import file_system
+from tests.patience import threads_since
 
 SERVER = """
 import sys
@@ -119,6 +120,7 @@ def test_a_large_object_is_uploaded_in_parts_while_it_is_written(
     part = np.random.default_rng(0).bytes(1 << 20)
     di.data.TextLineDataset("s3://bucket/x", **storage)  # mounts the bucket
     system, name = file_system("s3://bucket/parts/large")
+    before = threading.enumerate()
     file = system.open(name, "wb")
     held = [file.write(part) and file._size for _ in range(12)]
     assert max(held) < 5 << 20
@@ -131,7 +133,7 @@ def test_a_large_object_is_uploaded_in_parts_while_it_is_written(
     dropped.discard()
     assert system.find("parts") == ["parts/large"]
     assert b"<Upload>" not in urllib.request.urlopen(f"{endpoint}/bucket?uploads").read()  # no part is left
-    assert not [thread for thread in threading.enumerate() if thread.name == "distinput-upload"]
+    assert threads_since(before, "distinput-upload") == []
 
 
 @pytest.mark.needs("deltalake")

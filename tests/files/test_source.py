@@ -17,7 +17,8 @@ from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, FileStream, open_binary, read_range, size_of, stamp_of, stamped
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.text import TextLines
-from tests.formats.reading import check_positions, peak_memory, records
+from tests.formats.reading import check_positions, records
+from tests.traced_memory import peak_memory
 
 
 @pytest.fixture

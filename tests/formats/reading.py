@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of all formats share: reading a file whole, the law of positions, and every way to damage a file."""
 
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -81,16 +80,6 @@ def flipped(content: bytes) -> Iterator[bytes]:
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
         yield bytes(damaged)
-
-
-def peak_memory(call: Callable[[], object]) -> int:
-    """The most bytes that Python and NumPy hold during a call."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def check_groups(format: Format, path: str | Path, want: list[Any], size: int, given: int) -> None:

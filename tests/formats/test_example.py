@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import struct
-import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +26,7 @@ from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 from tests.formats.reading import cut_short, flipped, plain
+from tests.traced_memory import peak_memory
 
 # Messages by hand, as the wire format says: tag, length, content.
 
@@ -116,12 +116,10 @@ def test_messages_of_any_iterable_are_parsed_and_stay_where_they_are() -> None:
     messages = [encode_example({"a": n}) for n in range(1000)] + [encode_example({"a": 1000, "b": b"x" * 1_000_000})]
     features = {"a": FixedLenFeature([], "int64")}
     for several in (messages, iter(messages), dict.fromkeys(messages).keys()):
-        tracemalloc.start()
-        try:
-            made = parse_example(several, features)
-            assert tracemalloc.get_traced_memory()[1] < 100_000_000
-        finally:
-            tracemalloc.stop()
+        made: dict[str, Any] = {}
+        assert (
+            peak_memory(lambda several=several, made=made: made.update(parse_example(several, features))) < 100_000_000
+        )
         assert made["a"].tolist() == list(range(1001))
     for wrong in (b"", {messages[0]: 1}):
         with pytest.raises(InvalidArgumentError, match="parse_sequence_example: serialized must be messages as bytes"):

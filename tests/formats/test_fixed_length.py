@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.formats.fixed_length import FixedLengthRecords
-from tests.formats.reading import check_positions, peak_memory, records, records_until_error, small_pieces
+from tests.formats.reading import check_positions, records, records_until_error, small_pieces
+from tests.traced_memory import peak_memory
 
 COMPRESSIONS = [None, "GZIP", "ZLIB", "LZ4", "AUTO"]
 

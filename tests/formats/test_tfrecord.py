@@ -17,11 +17,11 @@ from tests.formats.reading import (
     check_positions,
     cut_short,
     flipped,
-    peak_memory,
     records,
     records_until_error,
     small_pieces,
 )
+from tests.traced_memory import peak_memory
 
 COMPRESSIONS = [None, "", "GZIP", "ZLIB", "BZ2"]
 

@@ -18,6 +18,7 @@ from distinput.functions.workers import workers_of
 from distinput.run.threads import cores
 from distinput.testing import check_restart
 from tests.ops.iterating import until_error
+from tests.patience import Beside
 
 RANGE = di.data.Dataset.range
 INT64 = di.TensorSpec([], "int64")
@@ -96,6 +97,15 @@ buffer = np.zeros(2, np.int64)
 def filled(x: Any) -> Any:
     buffer[:] = x
     time.sleep(0.002)
+    return buffer
+
+
+ANOTHER = Beside()
+
+
+def filled_beside(x: Any) -> Any:
+    buffer[:] = x
+    ANOTHER.wait()
     return buffer
 
 
@@ -302,7 +312,7 @@ def test_what_several_threads_of_a_worker_fill_is_an_error() -> None:
         for tolerant in ("raise", "skip"):
             options = {"executor": there, "output_signature": signature, "on_error": tolerant}
             with pytest.raises(InvalidArgumentError, match=r"map: calls on several threads fill one array") as caught:
-                RANGE(200).map(filled, **options).to_list()
+                RANGE(200).map(filled_beside, **options).to_list()
             assert "buffer" in str(caught.value)
             assert "in a worker of the executor" in caught.value.__notes__
             alone = RANGE(200).map(filled_alone, **options)

@@ -159,13 +159,13 @@ def test_calls_on_threads_that_fill_one_buffer_are_found(size: int, wrap: str, w
             list(dataset)
 
 
-SHARED = np.zeros(3)
+SHARED, ANOTHER = np.zeros(3), Beside()
 
 
 def fill_shared(element: Any) -> Any:
     """As it is sent to a service by its name, all threads there have one array."""
     SHARED[:] = element
-    time.sleep(0.001)
+    ANOTHER.wait()
     return SHARED
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from tests.traced_memory import traced
 
 Dataset = di.data.Dataset
 
@@ -64,10 +65,8 @@ def test_groups_keep_only_what_waits() -> None:
         return np.int64(x[0] > 0)  # the first element waits for a second one to the end
 
     dataset = wide(20_000).group_by_window(key, lambda _, group: group.batch(10), window_size=10)
-    tracemalloc.start()
-    with iter(dataset) as iterator:
+    with traced(), iter(dataset) as iterator:
         for _ in range(1500):
             next(iterator)
         held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert held < 60_000_000  # 15 000 elements of 8 kB are 120 MB

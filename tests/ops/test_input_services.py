@@ -5,6 +5,7 @@ import asyncio
 import importlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -19,10 +20,14 @@ import pytest
 
 import distinput as di
 from distinput.cluster.input_service import opened
+from distinput.columns.block import ColumnBlock
 from distinput.data.experimental.service import distribute
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
+from distinput.ops.pieces import PieceTask, WorkPiece, in_place_of
 from distinput.run import lent_memory
+from distinput.run.run import Run
+from distinput.values.buffers import empty
 from tests.depth import cases
 from tests.ops.iterating import until_error
 from tests.ops.test_on_workers import INT64, RANGE, double, odd, some
@@ -227,6 +232,29 @@ def test_pieces_for_workers_that_are_lent_memory_are_larger_and_fewer_wait() -> 
         assert (far, lanes.most_bytes) == (32 << 20, 64 << 20)
         lanes._count = 64
         assert lanes.most_bytes == 4 << 20
+
+
+def pooled(x: Any) -> Any:
+    return empty((1 << 20,), np.dtype(np.uint8))
+
+
+@pytest.mark.skipif(not lent_memory.machine(), reason="memory is lent where there are memory files and /proc")
+@pytest.mark.parametrize("function, kind", [(pooled, ColumnBlock), (large, lent_memory.Stored)])
+def test_arrays_that_were_made_in_lent_memory_are_pickled_at_the_end(function: Any, kind: type) -> None:
+    chain = cast("Any", RANGE(8).map(function)._node)
+    base = chain.input
+    (block, after), *_ = base.open(base.start(0), Run([base]))
+    piece = WorkPiece(chain.start(0), [(block, after)], 0, None)
+    steps = piece_lanes.steps_for_service(
+        PieceTask(chain.with_inputs((in_place_of(base, base.spec),)), 1, elsewhere=True)
+    )
+    content = piece_lanes._as_packed((piece, False, False))
+    answer = piece_lanes._answered(steps, piece_lanes._Message(content, (lent_memory.machine(), 1), None))
+    assert isinstance(answer.content, lent_memory.Stored), answer.trace
+    views = lent_memory.Borrower(64).taken(pickle.loads(pickle.dumps(answer.lent)))
+    made = [each for each, _ in lent_memory.value_of(answer.content, views).items]
+    assert {*map(type, made)} == {kind}
+    assert len(made) == 8
 
 
 @pytest.mark.parametrize("where", ["here", "there"])

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ import pytest
 
 import distinput as di
 from distinput.errors import InvalidArgumentError
+from distinput.functions.dataset_functions import Making
+from distinput.ops import interleave
 from distinput.ops.interleave import _Cycle, _Pace
 from distinput.ops.reader import Reader
-from distinput.run.run import Run
+from distinput.run.run import CoreUse, Run
 from distinput.testing import check_restart
 from tests.depth import cases, crossed
 from tests.ops.iterating import until_error
@@ -312,6 +316,30 @@ def test_files_that_are_alike_are_read_as_each_alone(
             assert rest == records[place:]
 
 
+def test_an_error_names_the_file_that_its_own_thread_has_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [str(tmp_path / name) for name in ("good", "bad", "late")]
+    for name in (names[0], names[2]):
+        Path(name).write_text("1\n2\n")
+    told, late = itertools.count(1), threading.Event()
+    reading, note = Run.reading, Run.note_record
+
+    def tell(run: Run, where: Callable[[], str]) -> None:
+        reading.__set__(run, where)  # type: ignore[attr-defined]
+        if "late" in where() and next(told) == 2:  # opened, and then read
+            late.set()
+
+    def noted(run: Run, error: Exception, *more: Any) -> None:
+        assert late.wait(60)
+        note(run, error, *more)
+
+    monkeypatch.setattr(_Pace, "in_turn", False)
+    monkeypatch.setattr(Run, "reading", property(reading.__get__, tell))
+    monkeypatch.setattr(Run, "note_record", noted)
+    before, error = until_error(di.data.TextLineDataset(names, num_parallel_reads=3))
+    assert before == [b"1"]
+    assert [note for note in error.__notes__ if "last read: " in note] == [f"last read: {names[1]} at its beginning"]
+
+
 def test_files_are_read_on_threads_after_several_that_had_to_wait_or_took_much_work() -> None:
     pace = _Pace()
     for seconds, worked, waits in [
@@ -414,6 +442,81 @@ def test_files_of_any_length_are_read_together(tmp_path: Path, cycle: int, block
             assert list(dataset.restore(found[place][1])) == wanted[place + 1 :]
     with both[1].iter_blocks() as blocks:
         assert len(list(blocks)) < 30 + 10 * cycle
+
+
+@pytest.mark.parametrize("cycle", [2, 3])
+@pytest.mark.parametrize("seed", range(cases(3, 24)))
+def test_files_that_wait_at_random_moments_are_those_that_never_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cycle: int, seed: int
+) -> None:
+    """The same elements, and behind each state what follows it, though threads read some files and others are read in turn."""
+    chance, names = random.Random(seed), [f"{tmp_path}/{file:02}" for file in range(40)]
+    for name in names:
+        with di.io.TFRecordWriter(name) as writer:
+            for record in range(chance.randint(0 if seed else 1, 9)):
+                writer.write(f"{name[-2:]} {record}".encode())
+    dataset = di.data.TFRecordDataset(names, num_parallel_reads=cycle)
+    wanted = list(dataset)
+    ticks, waits = count(), accumulate(chance.randint(0, 1) for _ in count())
+    monkeypatch.setattr(Run, "clock", staticmethod(lambda: 0.01 * next(ticks)))
+    monkeypatch.setattr(interleave, "thread_use", lambda: CoreUse(0.0, next(waits)))
+    monkeypatch.setattr(interleave, "_SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(interleave, "_SLOW_FILES", 1)
+    monkeypatch.setattr(interleave, "_FEW_FILES", 1)
+    monkeypatch.setattr(interleave, "AGAIN", 0.2)
+    threads: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", counted(threads, threading.Thread.start))
+    dataset = di.data.TFRecordDataset(names, num_parallel_reads=cycle)
+    with iter(dataset) as it:
+        found = [(element, it.state()) for element in it]
+    assert [element for element, _ in found] == wanted
+    assert 0 < threads.count("distinput-prefetch") < len(names)
+    for place in range(seed, len(wanted), 29):
+        assert list(dataset.restore(found[place][1])) == wanted[place + 1 :]
+
+
+def test_files_that_are_read_together_are_few_where_they_are_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{tmp_path}/{file:02}" for file in range(32)]
+    for name in names:
+        with di.io.TFRecordWriter(name) as writer:
+            for record in range(4):
+                writer.write(f"{name[-2:]} {record}".encode() * 1000)
+
+    def sizes() -> list[int]:
+        with di.data.TFRecordDataset(names, num_parallel_reads=2).iter_blocks() as blocks:
+            return [block.size for block in blocks]
+
+    assert max(sizes()) > 4 * 4
+    monkeypatch.setattr(interleave, "_MUCH_BYTES", 3 * Path(names[0]).stat().st_size)
+    assert 2 * 4 < max(sizes()) <= 4 * 4
+    seconds, worked = count(), list[float]()
+    monkeypatch.setattr(interleave, "thread_use", lambda: CoreUse(next(seconds), 0))
+    monkeypatch.setattr(_Pace, "took", lambda pace, seconds, each, waits: worked.append(each))
+    sizes()
+    assert min(worked) == 1 / 4
+
+
+def test_a_later_pass_makes_no_dataset_of_a_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{tmp_path}/{file:02}" for file in range(9)]
+    for name in names:
+        Path(name).write_text("a line\n" * 3)
+    dataset = di.data.TextLineDataset(names, num_parallel_reads=2)
+    wanted = list(dataset)
+    called: list[bytes] = []
+    call = Making.__call__
+
+    def counting(self: Making, name: bytes, number: int | None = None) -> Any:
+        called.append(name)
+        return call(self, name, number)
+
+    monkeypatch.setattr(Making, "__call__", counting)
+    assert list(dataset) == wanted
+    assert called == []
+    os.unlink(names[0])
+    with pytest.raises(di.errors.NotFoundError, match="00"):
+        list(dataset)
 
 
 def test_a_damaged_record_of_files_read_together_is_an_error(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from distinput.columns.column import Strings
 from distinput.files.source import within as within_room
 from distinput.formats.parquet import Parquet
 from distinput.run.run import Run
+from tests.patience import threads_since
 
 Dataset = di.data.Dataset
 
@@ -176,12 +177,12 @@ def test_sources_of_a_large_mixture_hold_little_of_large_pages(tmp_path: Path, m
         return made
 
     monkeypatch.setattr(Strings, "copied", noted)
-    threads, before, most = threading.active_count(), pa.total_allocated_bytes(), 0
+    threads, before, most = threading.enumerate(), pa.total_allocated_bytes(), 0
     for batch in Dataset.sample_from_datasets(sources, seed=1).batch(256).take(600):
         assert len(batch["s"]) == 256
         assert pa.total_allocated_bytes() <= before  # what other tests left may be freed meanwhile
         most = max(most, sum(data.nbytes for part in held if (data := part()) is not None))
-        assert threading.active_count() <= threads + 1  # one compiles kernels
+        assert threads_since(threads) == []
     assert files * 100_000 < most < files * 350_000  # where slices end follows from the paths
 
 
@@ -226,11 +227,11 @@ def test_slices_of_files_end_at_other_rows(tmp_path: Path) -> None:
 
 
 def test_readers_of_a_mixture_share_their_threads(folder: Path) -> None:
-    before = threading.active_count()
+    before = threading.enumerate()
     sources = [di.data.ParquetDataset(str(folder / f"{n % FILES}.parquet")).repeat() for n in range(100)]
     seen = 0
     for _ in Dataset.sample_from_datasets(sources, seed=1).batch(64).take(300):
-        seen = max(seen, threading.active_count() - before)
+        seen = max(seen, len(threads_since(before)))
     assert seen <= 16
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -563,6 +563,14 @@ def number_of(record: bytes) -> Any:
 
 def is_late(number: Any) -> bool:
     return bool(number >= 60)
+
+
+def test_pieces_for_processes_become_smaller_towards_the_end() -> None:
+    lanes = piece_lanes.ProcessLanes(cast("Any", [None] * 2), cast("Any", None), "")
+    assert [lanes.piece_seconds(left) for left in (40.0, 0.2, 0.0)] == [0.1, 0.05, 0.02]
+    assert lanes.piece_seconds(None) == 0.02, "an eighth of what was done"
+    many = piece_lanes.ProcessLanes(cast("Any", [None] * 64), cast("Any", None), "")
+    assert (lanes.most_bytes, many.most_bytes) == (16 << 20, 4 << 20)
 
 
 def test_pieces_that_are_read_here_are_whole_beside_a_source_that_may_wait(tmp_path: Path) -> None:

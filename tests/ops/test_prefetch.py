@@ -69,11 +69,6 @@ def test_autotune_takes_a_thread_where_it_saves_time(monkeypatch: pytest.MonkeyP
     assert dataset.stats()["2:prefetch"]["chose"].startswith("a thread, up to ")
 
 
-def prefetching() -> set[threading.Thread]:
-    """The threads that make elements ahead, those of other tests included."""
-    return {thread for thread in threading.enumerate() if thread.name == "distinput-prefetch"}
-
-
 @pytest.mark.parametrize(
     "look, threads", [(1e-6, False), (1e-3, True)]
 )  # seconds from one look at the clock to the next
@@ -82,9 +77,9 @@ def test_autotune_leaves_alone_what_is_cheaper_than_a_hand_over(
 ) -> None:
     looks = itertools.count()
     monkeypatch.setattr(Run, "clock", staticmethod(lambda: look * next(looks)))
-    before = prefetching()
+    before = threading.enumerate()
     dataset = RANGE(200_000).map_rows(lambda x: x + 1).batch(32).prefetch(AUTOTUNE)
-    assert max([bool(prefetching() - before) for _ in dataset]) == threads
+    assert max([bool(threads_since(before)) for _ in dataset]) == threads
     if not threads:
         assert dataset.stats()["3:prefetch"]["chose"] == "inline"
 

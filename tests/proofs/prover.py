@@ -21,6 +21,8 @@ __all__ = ["Numbers", "Proof", "Refuted", "Theorem", "Undecided", "Unmet", "exam
 
 LIMIT = 40_000_000
 """Steps of the solver for one question, in its own measure: the same on every machine."""
+SEEDS = 4
+"""With which it may begin, one after the other."""
 FEW = 100_000
 """Steps to find out that a branch cannot be taken; where they do not do, it is taken."""
 
@@ -144,13 +146,10 @@ def prove(theorem: Theorem, code: Code) -> int:
     for held, proof, goals in _ways(theorem, code):
         known, supposed = proof.facts.known, [*proof.givens, *proof.instances(), *held]
         for what, goal, before in [*proof.facts.duties, *[("the statement", goal, len(known)) for goal in goals]]:
-            solver = _solver(LIMIT, *supposed, *known[:before], z3.Not(goal))
-            answer = solver.check()
+            model = _model(f"{theorem.name}: {what}", *supposed, *known[:before], z3.Not(goal))
             asked += 1
-            if answer == z3.sat:
-                raise Refuted(f"{theorem.name}: {what} does not hold for {solver.model()}")
-            if answer != z3.unsat:
-                raise Undecided(f"{theorem.name}: {what} was not decided in {LIMIT} steps: {solver.reason_unknown()}")
+            if model is not None:
+                raise Refuted(f"{theorem.name}: {what} does not hold for {model}")
     return asked
 
 
@@ -184,12 +183,28 @@ def _several(goals: Any) -> Iterable[Any]:
     return goals if isinstance(goals, list) else [goals]
 
 
-def _solver(limit: int, *statements: Any) -> Any:
+def _solver(limit: int, *statements: Any, seed: int = 0) -> Any:
     solver = z3.Solver()
     solver.set("rlimit", limit)
-    solver.set("random_seed", 0)
+    solver.set("random_seed", seed)
     solver.add(*statements)
     return solver
+
+
+def _model(what: str, *statements: Any) -> Any:
+    """Numbers for which all statements hold; None if there are none.
+
+    How far the solver comes depends on what the process has asked it before, so it may begin with other seeds.
+
+    Raises:
+      Undecided: it reached its limit with each of them.
+    """
+    for seed in range(SEEDS):
+        solver = _solver(LIMIT, *statements, seed=seed)
+        answer = solver.check()
+        if answer != z3.unknown:
+            return solver.model() if answer == z3.sat else None
+    raise Undecided(f"{what} was not decided in {LIMIT} steps: {solver.reason_unknown()}")
 
 
 def example(theorem: Theorem, code: Code, *, against: bool, most: int | None = None) -> dict[str, int] | None:
@@ -200,15 +215,24 @@ def example(theorem: Theorem, code: Code, *, against: bool, most: int | None = N
       code: the library's.
       against: it does not hold for them, or the code does not do its duties.
       most: none of them is larger; None: they may be of any size.
+
+    Raises:
+      Undecided: it finds none, and reached its limit.
     """
+    undecided = None
     names = [z3.Int(name) for name in theorem.variables]
     small = [] if most is None else [z3.And(name >= 0, name <= most) for name in names]
     for held, proof, goals in _ways(theorem, code):
         wrong = z3.Not(z3.And(*goals, *[duty for _, duty, _ in proof.facts.duties])) if against else True
-        solver = _solver(LIMIT, *proof.givens, *held, *proof.facts.known, *small, wrong)
-        if solver.check() == z3.sat:
-            model = solver.model()
+        try:
+            model = _model(theorem.name, *proof.givens, *held, *proof.facts.known, *small, wrong)
+        except Undecided as error:
+            undecided = error
+            continue
+        if model is not None:
             return {str(name): model.eval(name, model_completion=True).as_long() for name in names}
+    if undecided is not None:
+        raise undecided
     return None
 
 

@@ -2,7 +2,6 @@
 """Sizes that users write large to mean "all" take the memory of what there is, also after a restart."""
 
 import json
-import tracemalloc
 from collections.abc import Callable
 from itertools import islice
 
@@ -10,6 +9,7 @@ import pytest
 
 import distinput as di
 from distinput.testing.elements import exact
+from tests.traced_memory import peak_memory
 
 Dataset = di.data.Dataset
 HUGE = 10**10
@@ -45,14 +45,13 @@ PIPELINES: dict[str, Callable[[], di.data.Dataset]] = {
 def test_no_more_is_reserved_than_can_come(name: str) -> None:
     make = PIPELINES[name]
     list(make().take(1))  # what is compiled or loaded for it
-    tracemalloc.start()
-    try:
+
+    def restart() -> None:
         with iter(make()) as iterator:
             list(islice(iterator, 8))
             state = json.loads(json.dumps(iterator.state()))
             rest = [exact(element) for element in iterator]
         with make().restore(state) as again:
             assert repr([exact(element) for element in again]) == repr(rest)
-        assert tracemalloc.get_traced_memory()[1] < 100_000_000
-    finally:
-        tracemalloc.stop()
+
+    assert peak_memory(restart) < 100_000_000

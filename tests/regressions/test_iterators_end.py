@@ -17,7 +17,7 @@ import pytest
 
 import distinput as di
 from tests.depth import cases
-from tests.patience import wait_until
+from tests.patience import threads_since, wait_until
 
 pytestmark = pytest.mark.fresh_process
 
@@ -78,17 +78,12 @@ def test_a_dropped_iterator_in_a_cycle_is_collected_with_its_threads(kind: str, 
     assert run(COLLECTED, tmp_path, kind) == ("collected\n", "", 0)
 
 
-def of_iterators() -> set[threading.Thread]:
-    """The threads that make elements."""
-    return {thread for thread in threading.enumerate() if thread.name.startswith(("distinput-prefetch", "distinput_"))}
-
-
 @pytest.mark.parametrize(
     "ahead", [lambda ds: ds.prefetch(100), lambda ds: ds.map(lambda x: x, num_parallel_calls=2).batch(2).prefetch(9)]
 )
 def test_a_dropped_iterator_may_be_collected_by_its_own_thread(ahead: Callable[[Any], Any]) -> None:
     entered, dropped, collected = threading.Event(), threading.Event(), threading.Event()
-    before = of_iterators()
+    before = threading.enumerate()
 
     def collect(x: Any) -> Any:
         if x == 20:
@@ -108,7 +103,7 @@ def test_a_dropped_iterator_may_be_collected_by_its_own_thread(ahead: Callable[[
     del cycle, taking
     dropped.set()
     assert collected.wait(60)
-    wait_until(lambda: gc.collect() >= 0 and gone() is None and of_iterators() <= before)
+    wait_until(lambda: gc.collect() >= 0 and gone() is None and not threads_since(before))
 
 
 NUMBERS = np.arange(600)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a server says of a file is asked once a pass, while the file before it is read; what has passed is asked again."""
 
+import math
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from distinput.files.source import stamp_of
 from distinput.run.run import Run
 from distinput.streaming import ahead
 from distinput.streaming.ahead import StampsAhead
+from tests.patience import wait_until
 
 A, B = "https://example.com/a", "https://example.com/b"
 
@@ -42,6 +44,7 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     made = Server()
     monkeypatch.setattr(ahead, "stamp_of", made.stamp)
+    monkeypatch.setattr(ahead, "_LONGEST", math.inf)
     return made
 
 
@@ -66,6 +69,7 @@ def test_another_file_is_asked_for(server: Server, stamps: StampsAhead) -> None:
 
 def test_an_old_answer_is_not_used(server: Server, stamps: StampsAhead, monkeypatch: pytest.MonkeyPatch) -> None:
     stamps.ask(A)
+    wait_until(lambda: server.looked)
     monkeypatch.setattr(ahead, "_LONGEST", -1.0)
     assert stamps.of(A) == f"{A} 2"
 
@@ -98,6 +102,7 @@ def test_a_pass_over_remote_files_asks_for_each_once(folder: str, monkeypatch: p
         di.io.write_parquet(path, {"x": np.arange(100) + 100 * number}, row_group_size=30)
     rows = di.data.ParquetDataset(paths)
     assert list(rows.element_spec) == ["x"]  # it looks at the first file
+    monkeypatch.setattr(ahead, "_LONGEST", math.inf)
     system = type(fsspec.filesystem("memory"))
     asked: list[str] = []
     ukey = system.ukey

@@ -122,6 +122,10 @@ def temporary_security() -> Any:
         return Security.temporary()
 
 
+WITHOUT_DASHBOARD = {"distributed.admin.tick.interval": "2s", "distributed.admin.system-monitor.interval": "5s"}
+"""Of Dask, which looks at its loop and at the machine for a dashboard, fifty and two times a second."""
+
+
 def start_scheduler(address: str, worker_timeout_seconds: float, security: Any = None, *, seats: bool = True) -> Any:
     """A Dask scheduler in this process.
 
@@ -135,29 +139,32 @@ def start_scheduler(address: str, worker_timeout_seconds: float, security: Any =
     Raises:
       UnavailableError: it cannot listen there.
     """
+    import dask
     from distributed import LocalCluster
 
     logging.getLogger("distributed.scheduler").addFilter(_is_news)
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)  # that the other end has closed is no news
     host, _, port = address.rpartition(":")
     try:
-        return LocalCluster(
-            n_workers=0,
-            processes=True,
-            threads_per_worker=1,
-            host=host.removeprefix("[").removesuffix("]"),
-            scheduler_port=int(port),
-            dashboard_address=f"{host}:0",  # any port, so that several clusters fit on one machine
-            protocol="tcp" if security is None else "tls",
-            security=security,
-            # A worker that dies takes the actor of its seat with it, again and again over the days; no fault of the actor. Dask
-            # counts a loss against all calls that wait at a worker: with its own 3, bad luck would look like a bad function.
-            scheduler_kwargs={
-                "worker_ttl": f"{_FORGIVEN * worker_timeout_seconds}s",
-                "allowed_failures": 1_000_000_000 if seats else 10,
-                "dashboard": False,
-            },
-        )
+        with dask.config.set(WITHOUT_DASHBOARD):
+            return LocalCluster(
+                n_workers=0,
+                processes=True,
+                threads_per_worker=1,
+                host=host.removeprefix("[").removesuffix("]"),
+                scheduler_port=int(port),
+                dashboard_address=f"{host}:0",  # any port, so that several clusters fit on one machine
+                protocol="tcp" if security is None else "tls",
+                security=security,
+                # A worker that dies takes the actor of its seat with it, again and again over the days; no fault of the actor.
+                # Dask counts a loss against all calls that wait at a worker: with its own 3, bad luck would look like a bad
+                # function.
+                scheduler_kwargs={
+                    "worker_ttl": f"{_FORGIVEN * worker_timeout_seconds}s",
+                    "allowed_failures": 1_000_000_000 if seats else 10,
+                    "dashboard": False,
+                },
+            )
     except (OSError, RuntimeError) as error:
         raise UnavailableError(
             f"the coordinator engine 'dask' cannot listen at {address}: {error}; it must be an address of this machine, at a "

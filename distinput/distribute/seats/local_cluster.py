@@ -23,7 +23,7 @@ from typing import Any, Never
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.engines.background import is_loopback
-from distinput.distribute.seats.dask import check_installed, chief_address, start_scheduler
+from distinput.distribute.seats.dask import WITHOUT_DASHBOARD, check_installed, chief_address, start_scheduler
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
@@ -79,9 +79,7 @@ def run(process: SeatProcess) -> Never:
             # Nothing of ours runs as a Dask task, so there is nothing for the sampling profiler to see.
             "distributed.worker.profile.enabled": False,
             "distributed.worker.daemon": False,
-            # Looks at the loop and at the machine, fifty and two times a second, for a dashboard that there is not.
-            "distributed.admin.tick.interval": "2s",
-            "distributed.admin.system-monitor.interval": "5s",
+            **WITHOUT_DASHBOARD,
         }
     ):
         status = asyncio.run(_work(process))

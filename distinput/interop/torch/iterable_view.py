@@ -19,6 +19,7 @@ from distinput.interop.torch.map_view import Convert, converter
 from distinput.interop.torch.mesh_place import MeshPlace, SequenceCut
 from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_worker
 from distinput.plan.check import at_least
+from distinput.plan.families import stores
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.run.threads import LoaderWorker, loader_worker
@@ -172,6 +173,16 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
                 )
             self._latest.begin()  # at once, as all workers of the DataLoader do
         return self._latest
+
+    def begin_elsewhere(self) -> None:
+        """Note which pass caches keep, since loader workers make it, and end with what they know."""
+        pending = self._position
+        state = {} if pending is None or pending.state is None else pending.state
+        kept = dict(enumerate(state.get("kept", ())))
+        for index, store in enumerate(stores(self._dataset.node)):
+            if store.epoch is None:
+                epoch = kept.get(index)
+                store.epoch = self.position[0] if epoch is None else epoch
 
     def _check_sendable(self) -> None:
         """Refuse steps that a loader worker cannot send: PyTorch drops them, and the program would wait forever.

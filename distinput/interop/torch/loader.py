@@ -262,6 +262,8 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         # Nor does its pinned memory where copies to the device make their own.
         put = self.device is not None and self.device.type != "cpu"
         plain = not self.num_workers and (put or not self.pin_memory)
+        if self.num_workers:
+            self.view.begin_elsewhere()
         through = iter(self.view) if plain else super().__iter__()
         self._pass = _Pass(taken, steps_held())
         if not put:

@@ -90,11 +90,16 @@ def test_a_cluster_of_one_machine_is_used_and_ends_cleanly(number: signal.Signal
 
 
 SERVED = """
-import os, sys, time
+import os, sys, tempfile, time
 import distinput as di, distributed
 {security}
+room = tempfile.TemporaryDirectory()
+here, folder, until = os.getpid(), room.name, time.monotonic() + 60
 def worker(x):
-    time.sleep(0.02)
+    if os.getpid() != here:
+        open(os.path.join(folder, str(os.getpid())), "w").close()
+        while len(os.listdir(folder)) < {count} and time.monotonic() < until:
+            time.sleep(0.01)  # however late the others are
     return x, os.getpid()
 dataset = di.data.Dataset.range(60).map(worker)
 {dataset}
@@ -104,9 +109,9 @@ print(*sorted({{pid for _, pid in made}} - {{os.getpid()}}))
 """
 
 
-def called_at(process: Started, security: str = "") -> list[int]:
-    """The processes in which the pipeline, that the command prints, has its functions called."""
-    program = SERVED.format(security=security, dataset=line_with(process, "on_workers").strip())
+def called_at(process: Started, count: int, security: str = "") -> list[int]:
+    """The processes, so many at least, in which the pipeline, that the command prints, has its functions called."""
+    program = SERVED.format(security=security, count=count, dataset=line_with(process, "on_workers").strip())
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return sorted(map(int, done.stdout.split()))
@@ -127,7 +132,7 @@ def test_input_workers_of_a_machine_are_used_and_others_join_them() -> None:
             others = numbers_of(further, 1)
             listening = wait_for_listeners(others[0])
             assert all(host == "127.0.0.1" for host in listening)
-            assert called_at(cluster) == sorted(here + others)
+            assert called_at(cluster, 3) == sorted(here + others)
             cluster.send_signal(signal.SIGINT)
             _, error = cluster.communicate(timeout=300)
             assert (cluster.returncode, error) == (0, "")
@@ -165,7 +170,7 @@ def test_input_workers_with_certificates_are_used_and_joined_as_it_says() -> Non
             others = numbers_of(further, 1)
             assert "nobody else" in line_with(further, "open to")
             wait_for_listeners(others[0])
-            assert called_at(cluster, security) == sorted(here + others)
+            assert called_at(cluster, 2, security) == sorted(here + others)
             further.send_signal(signal.SIGTERM)
             assert further.wait(60) == 0
         cluster.send_signal(signal.SIGTERM)

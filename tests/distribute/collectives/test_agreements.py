@@ -17,7 +17,7 @@ from distinput.distribute.engines import Collectives, PeerLost, Poisoned
 from distinput.distribute.engines.local import LocalChannel, open_groups
 from distinput.testing.collectives import CHECKS, FAULTS, IN_THREADS, check_threads, fault_threads
 from tests.exhausted import ThreadStarts
-from tests.patience import wait_until
+from tests.patience import threads_since, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -35,27 +35,29 @@ def groups_of(size: int, timeout: float = 60.0) -> Iterator[list[Collectives]]:
             group.close()
 
 
-def posting() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "distinput-agreements"]
+def posting(before: list[threading.Thread]) -> list[threading.Thread]:
+    return threads_since(before, "distinput-agreements")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_conformance(size: int) -> None:
+    before = threading.enumerate()
     with groups_of(size) as groups:
         report = check_threads(groups)
-        assert len(posting()) == size
+        assert len(posting(before)) == size
     assert report.problems == []
     assert [outcome.passed for outcome in report.outcomes] == [list(CHECKS)] * size
-    wait_until(lambda: not posting())
+    wait_until(lambda: not posting(before))
 
 
 @pytest.mark.parametrize("fault", IN_THREADS)
 def test_faults(fault: str) -> None:
+    before = threading.enumerate()
     with groups_of(3, timeout=2.0 if FAULTS[fault].waits else 60.0) as groups:
         report = fault_threads(groups, fault)
     assert report.problems == []
     assert [outcome.passed for outcome in report.outcomes] == [[fault]] * 2
-    wait_until(lambda: not posting())
+    wait_until(lambda: not posting(before))
 
 
 def test_whoever_posts_does_not_wait_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clusters of threads whose seats tests can take away, with and without pickling."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +33,3 @@ def cluster(
     seats.close()
     # A lane that waits for its worker ends when the seats are closed.
     wait_until(lambda: not any(lane.thread.is_alive() for lane in coordinator._crew.lanes))
-
-
-def worker_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("distinput-worker-")]

@@ -17,8 +17,8 @@ from distinput.distribute.coordinator.parameter_server import ParameterServerStr
 from distinput.distribute.seats import AsIs, Packing, Pickled
 from distinput.distribute.seats.threads import ThreadSeats
 from distinput.errors import CancelledError, FailedPreconditionError
-from tests.distribute.coordinator.clusters import both_packings, cluster, worker_threads
-from tests.patience import wait_until
+from tests.distribute.coordinator.clusters import both_packings, cluster
+from tests.patience import threads_since, wait_until
 
 
 def test_there_is_one_coordinator_for_a_strategy() -> None:
@@ -229,7 +229,7 @@ def test_closing_cancels_what_waits_and_waits_for_what_runs() -> None:
 
 def test_a_coordinator_that_is_forgotten_ends() -> None:
     gc.collect()
-    before = len(worker_threads())
+    before = threading.enumerate()
 
     def use() -> list[Any]:
         strategy = ParameterServerStrategy(seats=ThreadSeats(2, 1))
@@ -240,17 +240,17 @@ def test_a_coordinator_that_is_forgotten_ends() -> None:
         iterator = iter(coordinator.create_per_worker_dataset(dataset))
         coordinator.schedule(lambda it: v.assign_add(int(next(it)[0])), (iterator,)).fetch()
         coordinator.join()
-        assert len(worker_threads()) == before + 2
+        assert len(threads_since(before, "distinput-worker-")) == 2
         return [weakref.ref(coordinator), weakref.ref(strategy)]
 
     there = use()
     wait_until(lambda: gc.collect() >= 0 and not any(ref() for ref in there))
-    wait_until(lambda: len(worker_threads()) <= before)
+    wait_until(lambda: not threads_since(before, "distinput-worker-"))
 
 
 def test_a_coordinator_lives_until_its_functions_have_run() -> None:
     release = threading.Event()
-    before = len(worker_threads())
+    before = threading.enumerate()
     results = []
 
     def make() -> None:
@@ -261,7 +261,7 @@ def test_a_coordinator_lives_until_its_functions_have_run() -> None:
     gc.collect()
     release.set()
     assert [result.fetch(60) for result in results] == [True] * 3
-    wait_until(lambda: gc.collect() >= 0 and len(worker_threads()) <= before)
+    wait_until(lambda: gc.collect() >= 0 and not threads_since(before, "distinput-worker-"))
 
 
 def test_results_and_arguments_are_not_kept() -> None:

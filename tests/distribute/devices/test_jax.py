@@ -17,6 +17,7 @@ from distinput.testing import check_devices
 from distinput.testing.devices import LAWS
 from distinput.values.buffers import empty
 from tests.depth import crossed
+from tests.patience import threads_since
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -236,8 +237,8 @@ def test_a_batch_that_jax_has_not_looked_at_yet_is_not_overwritten(waiting: int,
 
 
 def test_nothing_is_left_when_devices_are_closed() -> None:
-    before = set(threading.enumerate())
+    before = threading.enumerate()
     there = devices(4)
     there.run(lambda i: i, [(i,) for i in range(4)])
     there.close()
-    assert set(threading.enumerate()) <= before
+    assert threads_since(before) == []

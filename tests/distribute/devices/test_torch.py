@@ -13,6 +13,7 @@ import pytest
 import distinput as di
 from distinput.testing import check_devices, check_strategy
 from distinput.testing.devices import LAWS
+from tests.patience import threads_since
 
 torch = pytest.importorskip("torch")
 from distinput.distribute.devices.torch import TorchDevices  # noqa: E402 - needs PyTorch
@@ -202,8 +203,8 @@ def test_a_batch_that_a_tensor_refers_to_is_not_overwritten(waiting: int, pipeli
 
 
 def test_nothing_is_left_when_devices_are_closed() -> None:
-    before = set(threading.enumerate())
+    before = threading.enumerate()
     there = devices(4)
     there.run(lambda i: i, [(i,) for i in range(4)])
     there.close()
-    assert set(threading.enumerate()) <= before
+    assert threads_since(before) == []

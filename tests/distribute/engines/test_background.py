@@ -9,6 +9,7 @@ import pytest
 
 from distinput.distribute.engines.background import BackgroundThread
 from tests.exhausted import ThreadStarts
+from tests.patience import threads_since
 
 
 @pytest.fixture
@@ -18,19 +19,18 @@ def thread() -> Iterator[BackgroundThread]:
     thread.close()
 
 
-def running() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "test-background"]
-
-
 def test_a_thread_starts_with_the_first_call_and_ends_when_closed(thread: BackgroundThread) -> None:
-    assert running() == []
+    before = threading.enumerate()
     thread.close()  # nothing was begun
+    assert threads_since(before) == []
     call = thread.submit(divmod, 7, 2)
     assert call.wait(60)
     assert call.value() == (3, 1)
-    assert [one.daemon for one in running()] == [True]
+    (running,) = threads_since(before)
+    assert (running.name, running.daemon) == ("test-background", True)
     thread.close()
-    assert running() == []
+    running.join(60)
+    assert not running.is_alive()
 
 
 def test_calls_are_made_in_order(thread: BackgroundThread) -> None:

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from distinput.testing.collectives import CHECKS, SLOW_CHECKS, Report, check_processes, mpiexec
+from distinput.testing.collectives import FAULTS as WHAT
 from distinput.testing.ports import free_ports
 from tests.depth import cases, sampled
 from tests.engines.installed import need
 from tests.engines.processes import NURSERIES, start_in_nursery
+from tests.patience import PATIENCE
 
 TIMEOUT = 2.0
-"""Seconds that the groups of the failure tests wait."""
+"""Seconds that the groups wait for what does not come."""
 
 
 def run(engine: str, size: int, **arguments: object) -> Report:
@@ -58,7 +60,8 @@ FAULTS = [
 @pytest.mark.parametrize("engine, size, fault, victim", FAULTS[:: cases(2, 1)])
 def test_one_worker_fails(engine: str, size: int, fault: str, victim: int) -> None:
     need(engine)
-    report = run(engine, size, fault=fault, victim=victim, timeout=TIMEOUT)
+    timeout = TIMEOUT if WHAT[fault].waits else PATIENCE  # an end that is seen may take a moment on a busy machine
+    report = run(engine, size, fault=fault, victim=victim, timeout=timeout)
     assert report.problems == [], report.output
     others = [outcome for outcome in report.outcomes if outcome.rank != victim]
     assert [outcome.passed for outcome in others] == [[fault]] * (size - 1), report.output
@@ -75,7 +78,7 @@ def test_one_worker_fails(engine: str, size: int, fault: str, victim: int) -> No
 @pytest.mark.parametrize("engine, victim", [("mpi", 2), ("mpi", 0), ("jax", 0)])
 def test_a_kill_that_ends_the_job(engine: str, victim: int) -> None:
     need(engine)
-    report = run(engine, 3, fault="kill", victim=victim, timeout=TIMEOUT)
+    report = run(engine, 3, fault="kill", victim=victim, timeout=PATIENCE)
     assert report.problems == [], report.output
     assert None not in report.codes, report.output
     assert any(report.codes), "the job must fail"
@@ -88,7 +91,7 @@ def test_survivors_of_a_kill_go_on_where_mpi_is_told_to() -> None:
     if "--oversubscribe" not in launcher:
         pytest.skip("engine 'mpi': only Open MPI has --with-ft ulfm")
     launcher[1:1] = ["--with-ft", "ulfm"]
-    report = check_processes("mpi", 3, fault="kill", timeout=TIMEOUT, launcher=launcher)
+    report = check_processes("mpi", 3, fault="kill", timeout=PATIENCE, launcher=launcher)
     assert report.problems == [], report.output
     assert [(outcome.rank, outcome.culprit) for outcome in report.outcomes] == [(0, [2]), (1, [2])], report.output
     # Open MPI's own end after a loss seldom waits for ever, which the survivors then cut short: the job ends, but not well.
@@ -98,7 +101,7 @@ def test_survivors_of_a_kill_go_on_where_mpi_is_told_to() -> None:
 @pytest.mark.parametrize("engine", ["torch", "mpi", "jax"])
 def test_who_does_not_wait_is_not_late(engine: str) -> None:
     need(engine)
-    report = run(engine, 2, names=list(SLOW_CHECKS), timeout=1.0)
+    report = run(engine, 2, names=list(SLOW_CHECKS), timeout=4.0)  # a busy machine keeps a worker back for a second
     assert report.problems == [], report.output
     assert [outcome.passed for outcome in report.outcomes] == [list(SLOW_CHECKS)] * 2, report.output
 

@@ -26,7 +26,7 @@ from distinput.distribute.input.dealing import END
 from distinput.distribute.input.delivery import StepsAhead
 from distinput.run.run import CoreUse
 from distinput.testing.block_sizes import small_blocks
-from tests.patience import wait_until
+from tests.patience import threads_since, wait_until
 
 Dataset = di.data.Dataset
 
@@ -71,14 +71,17 @@ def plain(step: Any) -> list[Any]:
     ]
 
 
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "distinput-steps-ahead"]
+OTHERS: list[threading.Thread] = []
+"""What ran before the test: earlier ones may have dropped iterators, whose threads end a moment later."""
 
 
 @pytest.fixture(autouse=True)
-def wait_for_threads_of_others() -> None:
-    """Earlier tests may have dropped iterators, whose threads end a moment later."""
-    wait_for_no_threads()
+def note_threads_of_others() -> None:
+    OTHERS[:] = threading.enumerate()
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threads_since(OTHERS, "distinput-steps-ahead")]
 
 
 def wait_for_no_threads() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from distinput.distribute.preemption import Notice
 from distinput.errors import FailedPreconditionError
-from tests.patience import wait_until
+from tests.patience import threads_since, wait_until
 
 
 @pytest.fixture
@@ -58,18 +58,13 @@ def test_a_notice_that_was_dropped_swallows_nothing(caught: list[int]) -> None:
     assert caught == [signal.SIGTERM]
 
 
-def asking_threads() -> set[threading.Thread]:
-    """Those of other tests included."""
-    return {thread for thread in threading.enumerate() if thread.name == "distinput-notice"}
-
-
 def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
     answers = [False, False, True, False]
-    before = asking_threads()
+    before = threading.enumerate()
     notice = Notice(lambda: answers.pop(0) if answers else False)
     wait_until(lambda: notice.when is not None)
-    (asking,) = asking_threads() - before
+    (asking,) = threads_since(before, "distinput-notice")
     notice.close()
     asking.join(60)
     assert not asking.is_alive()
@@ -77,9 +72,9 @@ def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_function_is_not_asked_for_a_notice_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
-    before = asking_threads()
+    before = threading.enumerate()
     notice: Any = Notice(lambda: False)
-    (asking,) = asking_threads() - before
+    (asking,) = threads_since(before, "distinput-notice")
     time.sleep(0.05)
     assert asking.is_alive()
     del notice

@@ -12,6 +12,7 @@ import pytest
 
 import distinput as tf
 from distinput.distribute.rpc import Client, Server
+from tests.patience import threads_since
 
 
 @pytest.fixture
@@ -72,6 +73,7 @@ def test_what_would_end_a_program_is_an_error_of_the_call(server: Server, kind: 
 
 def test_members_get_in_beside_strangers(server: Server) -> None:
     server.register("one", lambda: 1)
+    threads = threading.enumerate()
     server.start()
     host, _, port = server.address.rpartition(":")
     with Client.create("grpc", server.address) as before:
@@ -80,7 +82,7 @@ def test_members_get_in_beside_strangers(server: Server) -> None:
             with Client.create("grpc", server.address) as client:
                 assert client.one_blocking() == 1
             assert before.one_blocking() == 1
-            assert sum(thread.name == "distinput-rpc-client" for thread in threading.enumerate()) < 100
+            assert len(threads_since(threads, "distinput-rpc-client")) < 100
         finally:
             for each in held:
                 each.close()

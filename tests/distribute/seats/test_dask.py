@@ -274,3 +274,9 @@ def test_an_address_of_another_machine_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(distributed, "LocalCluster", refused)
     with pytest.raises(UnavailableError, match=r"cannot listen at far:2222: .*Name or service.*the task \"chief\""):
         start_scheduler("far:2222", 1.0)
+
+
+def test_a_scheduler_looks_around_seldom() -> None:
+    with start_scheduler("127.0.0.1:0", 30.0) as made:
+        assert made.scheduler.periodic_callbacks["tick"].callback_time == 2000
+        assert made.scheduler.periodic_callbacks["monitor"].callback_time == 5000

@@ -38,12 +38,13 @@ class Object:
 
 
 def test_members_get_in_beside_strangers(host: Host) -> None:
+    threads = threading.enumerate()
     with contextlib.ExitStack() as stack:
         for _ in range(200):
             stack.enter_context(socket.create_connection(host.address, timeout=60))
         stack.enter_context(connect(CLUSTER, host.address, PULSE))
         stack.enter_context(connect(CLUSTER, host.address, CALLS))
-        assert sum(thread.name == "distinput-worker-0" for thread in threading.enumerate()) < 100
+        assert len(threads_since(threads, "distinput-worker-0")) < 100
 
 
 def test_a_host_that_had_no_descriptors_left_still_hears(host: Host) -> None:

@@ -53,7 +53,9 @@ def test_warnings_are_those_of_single_calls() -> None:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         assert list(SLICES(values).map(lambda x: 1 / x, vectorize=True))[300] == np.inf
-    assert [str(w.message) for w in found] == ["divide by zero encountered in scalar divide"]
+    assert [str(w.message) for w in found if w.category is RuntimeWarning] == [
+        "divide by zero encountered in scalar divide"
+    ]
 
 
 def test_single_calls_take_over_in_the_middle() -> None:

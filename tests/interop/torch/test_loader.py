@@ -148,3 +148,46 @@ def test_a_step_that_failed_is_behind_the_state(workers: int) -> None:
         again = Loader(dataset)
         again.load_state_dict(state)
         assert rows(again) == rest
+
+
+def _kept() -> Dataset[Any]:
+    """Eight records of a hundred, which the first pass chooses."""
+    return Dataset.range(100).shuffle(100, seed=1).take(8).cache().batch(2)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_cache_keeps_the_first_pass_though_workers_end_with_theirs(persistent: bool) -> None:
+    first = [batch.tolist() for batch in _kept()]
+    loader = Loader(_kept(), num_workers=1, persistent_workers=persistent)
+    assert [[step.tolist() for step in loader] for _ in range(2)] == [first, first]
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+@pytest.mark.parametrize("taken", [0, 2])
+@pytest.mark.parametrize("workers", [(1, 0), (0, 1), (1, 1)])
+def test_a_cache_keeps_the_first_pass_over_restarts(workers: tuple[int, int], taken: int, passes: int) -> None:
+    first = [batch.tolist() for batch in _kept()]
+    loader = Loader(_kept(), num_workers=workers[0])
+    for _ in range(passes):
+        list(loader)
+    steps = iter(loader)
+    begun = [next(steps).tolist() for _ in range(taken)]
+    again = Loader(_kept(), num_workers=workers[1])
+    again.load_state_dict(loader.state_dict())
+    assert begun + [step.tolist() for step in again] == first
+    if passes + taken:
+        assert [step.tolist() for step in again] == first
+
+
+def test_a_cache_keeps_the_first_pass_behind_steps_that_draw_seeds() -> None:
+    def made() -> Dataset[Any]:
+        return Dataset.range(9).flat_map(lambda n: Dataset.range(n, n + 9)).shuffle(99, seed=1).take(8).cache().batch(2)
+
+    first = rows(made())
+    loader = Loader(made())
+    assert rows(loader) == first
+    steps = iter(loader)
+    begun = [next(steps).tolist()]
+    again = Loader(made())
+    again.load_state_dict(loader.state_dict())
+    assert [begun + rows(again), rows(again)] == [first, first]
