@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import distinput as di
-from distinput.data.iterator import Optional
 from distinput.distribute.input import distributed_dataset
 from distinput.distribute.input.distributed_dataset import opened_state, sealed_state
 from distinput.errors import StateError
@@ -143,27 +143,34 @@ def test_rows_are_located_where_a_loaded_state_goes_on() -> None:
 
 @pytest.mark.parametrize("policy", ["OFF", "DATA"])
 @pytest.mark.parametrize("taken", [0, 1, 3])
-def test_a_step_that_was_not_handed_out_is_not_before_the_state(
-    policy: str, taken: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["step", "Optional"])
+def test_a_step_that_was_not_handed_out_is_behind_the_state_and_comes_next(
+    policy: str, taken: int, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers that agree on each step draw elements ahead; an interrupt comes while the Optional is made of a step."""
+    """Workers that agree on each step draw elements ahead. An interrupt comes while a step, or the Optional of it, is made."""
     interrupted = threading.local()
 
-    def optional(*args: Any, **kwargs: Any) -> Any:
-        if vars(interrupted).pop("next", False):
-            raise KeyboardInterrupt
-        return Optional(*args, **kwargs)
+    def interrupting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if vars(interrupted).pop("next", False):
+                raise KeyboardInterrupt
+            return function(*args, **kwargs)
 
-    monkeypatch.setattr(distributed_dataset, "Optional", optional)
+        return call
+
+    if where == "Optional":
+        monkeypatch.setattr(distributed_dataset, "Optional", interrupting(distributed_dataset.Optional))
 
     def body(strategy: Any, worker: int) -> tuple[Any, Any]:
         elements = di.data.Dataset.range(24).filter(lambda x: x >= 0).batch(4)
         made = strategy.experimental_distribute_dataset(
             with_policy(elements, di.data.experimental.AutoShardPolicy[policy])
         )
-        iterator = iter(made)
+        iterator: Any = iter(made)
         for _ in range(taken):
             next(iterator)
+        if where == "step":
+            iterator._steps._finish = interrupting(iterator._steps._finish)
         interrupted.next = True
         with pytest.raises(KeyboardInterrupt):
             iterator.get_next_as_optional()
