@@ -50,9 +50,10 @@ def test_remote_archives_and_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [b"#!/bin/sh\n", b"MZ" + bytes(1000)])
 def test_a_program_may_stand_before_an_archive(tmp_path: Path, before: bytes) -> None:
-    np.savez(tmp_path / "a.npz", **ARRAYS)
+    file = io.BytesIO()
+    np.savez(file, **ARRAYS)
     path = tmp_path / "b.npz"
-    path.write_bytes(before + (tmp_path / "a.npz").read_bytes())
+    path.write_bytes(before + file.getvalue())
     assert records(Npz(), str(path)) == ROWS
 
 

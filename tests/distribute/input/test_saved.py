@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import distinput as di
+from distinput.data.iterator import Optional
 from distinput.distribute.input import distributed_dataset
 from distinput.distribute.input.distributed_dataset import opened_state, sealed_state
 from distinput.errors import StateError
@@ -159,7 +160,7 @@ def test_a_step_that_was_not_handed_out_is_behind_the_state_and_comes_next(
         return call
 
     if where == "Optional":
-        monkeypatch.setattr(distributed_dataset, "Optional", interrupting(distributed_dataset.Optional))
+        monkeypatch.setattr(distributed_dataset, "Optional", interrupting(Optional))
 
     def body(strategy: Any, worker: int) -> tuple[Any, Any]:
         elements = di.data.Dataset.range(24).filter(lambda x: x >= 0).batch(4)
