@@ -215,7 +215,8 @@ class NullsError(Exception):
         >>> print(NullsError.of("m", 1, 0, "list<item: struct<a: int64>>").cure)
         have them told where they are with valid=['m'], or say what to put in their place with nulls={'m': ()}
         """
-        return f"have them told where they are with valid=[{self.path!r}], or {self.filling}"
+        told = f"have them told where they are with valid=[{self.path!r}]"
+        return told if self.kind == "struct<>" else f"{told}, or {self.filling}"
 
     @property
     def filling(self) -> str:

@@ -145,6 +145,10 @@ def reading_archive() -> Iterator[None]:
         raise MalformedArchive(str(error)) from error
 
 
+_END_BYTES = 22 + 0xFFFF
+"""The record at the end of an archive takes as many at most."""
+
+
 def archive_in(file: Any) -> Any:
     """The archive in a file object: a `zipfile.ZipFile`.
 
@@ -155,8 +159,11 @@ def archive_in(file: Any) -> Any:
         archive = zipfile.ZipFile(file)
         first = min([member.header_offset for member in archive.infolist()], default=archive.start_dir)
         file.seek(0)
-        before = file.read(4) if first else b""
-    if before == b"PK\3\4":
+        before = b""
+        if first and file.read(4) == b"PK\3\4":  # another archive, or a member that was deleted, which has no end
+            file.seek(max(0, first - _END_BYTES))
+            before = file.read(min(first, _END_BYTES))
+    if b"PK\5\6" in before:
         raise MalformedArchive(
             f"another archive stands before byte {first}, and its arrays would be lost; bytes of archives cannot be joined"
         )

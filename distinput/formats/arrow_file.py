@@ -118,12 +118,14 @@ def batches_of_file(path: str) -> Batches:
     except MalformedMessageError as error:
         raise _damage(path, f"its footer at byte {begin}: {error}") from error
     parts = np.array([starts - 8, heads - 8, bodies])  # each for itself first: their sum may overflow
-    outside = ((parts < 0) | (parts > begin)).any(0) | (starts + heads + bodies > begin)
+    stops = starts + heads + bodies
+    outside = ((parts < 0) | (parts > begin)).any(0) | (stops > begin)
     if outside.any():
         number = int(outside.argmax())
         raise _damage(path, f"record batch {number} at byte {starts[number]} lies outside of it")
-    dictionaries_end = int((others["offset"].astype(np.int64) + others["head"] + others["body"]).max(initial=0))
-    _check_alone(path, begin, max(dictionaries_end, int((starts + heads + bodies).max(initial=0))))
+    if begin - (last := int(stops.max(initial=0))) > _NEAR_BYTES:
+        dictionaries_end = int((others["offset"].astype(np.int64) + others["head"] + others["body"]).max(initial=0))
+        _check_alone(path, begin, max(dictionaries_end, last))
     data, ends = read_spans(path, starts, heads).tobytes(), np.cumsum(heads).tolist()
     found = []
     for number, (head, end) in enumerate(zip(heads.tolist(), ends, strict=True)):

@@ -138,7 +138,7 @@ def _chunk(column: Any, size: int) -> Chunk:
     described = part_of(column, _META_DATA, dict)
     name, nbytes = path_of(described)[0], part_of(described, _COMPRESSED_SIZE, int)
     start, dictionary = part_of(described, _DATA, int), part_of(described, _DICTIONARY, int, 0)
-    if 0 < dictionary < start:
+    if dictionary > 0 and not 0 < start < dictionary:  # a chunk without values has no page of them: its place is 0
         start = dictionary
     if not 0 <= nbytes <= size or not 0 <= start <= size - nbytes:
         raise ThriftError(f"column {name!r} cannot take {nbytes} bytes from byte {start} on")

@@ -48,6 +48,26 @@ def test_remote_archives_and_columns(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("before", [b"#!/bin/sh\n", b"MZ" + bytes(1000)])
+def test_a_program_may_stand_before_an_archive(tmp_path: Path, before: bytes) -> None:
+    file = io.BytesIO()
+    np.savez(file, **ARRAYS)
+    path = tmp_path / "b.npz"
+    path.write_bytes(before + file.getvalue())
+    assert records(Npz(), str(path)) == ROWS
+
+
+def test_the_first_member_may_have_been_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("old.npy", bytes(100))
+        for name, array in ARRAYS.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.save(member, array)
+        del archive.filelist[0]
+    assert records(Npz(), str(path)) == ROWS
+
+
 class Harm:
     def __reduce__(self) -> Any:
         return pytest.fail, ("it was executed",)

@@ -15,10 +15,13 @@ import pytest
 import distinput as di
 
 
-def parquet(rows: np.ndarray[Any, Any]) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"x": rows}), sink, use_dictionary=False)
-    return sink.getvalue()
+def parquet(use_dictionary: bool) -> Callable[[np.ndarray[Any, Any]], bytes]:
+    def write(rows: np.ndarray[Any, Any]) -> bytes:
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"x": rows, "y": rows}), sink, use_dictionary=use_dictionary)
+        return sink.getvalue()
+
+    return write
 
 
 def arrow(open_sink: Callable[..., Any], compression: str | None = None) -> Callable[[np.ndarray[Any, Any]], bytes]:
@@ -60,7 +63,8 @@ FORMATS: dict[str, tuple[Callable[[np.ndarray[Any, Any]], bytes], Any]] = {
     "npy": (numpy(np.save), di.data.NpyDataset),
     "npz": (numpy(np.savez), di.data.NpzDataset),
     "npz, compressed": (numpy(np.savez_compressed), di.data.NpzDataset),
-    "parquet": (parquet, di.data.ParquetDataset),
+    "parquet": (parquet(False), di.data.ParquetDataset),
+    "parquet, dictionaries": (parquet(True), di.data.ParquetDataset),
 }
 
 

@@ -5,6 +5,7 @@ NaN tells one among floats, and in each field of a struct outside of lists; all 
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,19 @@ def untold(kind: pa.DataType, value: Any, path: str = "c", in_lists: bool = Fals
             yield from untold(kind.value_type, item, path + "[]", True)
 
 
+def spread(kind: pa.DataType, value: Any, told: set[str], path: str = "c") -> Any:
+    """A value in which a null struct that has no mark, and whose fields have some, is a struct of nulls."""
+    inner = path.rstrip("[]")
+    if value is None and (path in told or not any(each.startswith(f"{inner}.") for each in told)):
+        return None
+    if pa.types.is_struct(kind):
+        return {
+            field.name: spread(field.type, (value or {}).get(field.name), told, f"{inner}.{field.name}")
+            for field in kind
+        }
+    return [spread(kind.value_type, item, told, path + "[]") for item in value] if isinstance(value, list) else value
+
+
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=cases(40, 500), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
@@ -90,11 +104,47 @@ def test_a_null_of_a_later_file_is_told_or_an_error(format: str, tmp_path: Path,
     kind = data.draw(KINDS)
     first, later = data.draw(values(kind)), data.draw(values(kind))
     paths = [str(tmp_path / name) for name in ("a", "b", "both")]
-    for path, rows in zip(paths, ([whole(kind), first], [later], [whole(kind), first, later]), strict=True):
-        write(pa.table({"c": pa.array(rows, kind), "number": range(len(rows))}), path)
     told = set(untold(kind, first))
-    if set(untold(kind, later)) <= told:
+    same = spread(kind, later, told)
+    for path, rows in zip(paths, ([whole(kind), first], [later], [whole(kind), first, same]), strict=True):
+        write(pa.table({"c": pa.array(rows, kind), "number": range(len(rows))}), path)
+    if set(untold(kind, same)) <= told:
         assert repr(dataset(paths[:2]).to_list()[-1]["c"]) == repr(dataset(paths[2]).to_list()[-1]["c"])
     else:
         with pytest.raises(di.errors.InvalidArgumentError, match=rf"{paths[1]}.*'c"):
             dataset(paths[:2]).to_list()
+
+
+_X = pa.struct([("x", pa.int64())])
+
+
+@pytest.mark.parametrize("option", ["valid", "nulls"])
+@pytest.mark.parametrize(
+    "kind, value",
+    [
+        (pa.int64(), None),
+        (pa.list_(pa.float64()), None),
+        (pa.list_(pa.int64(), 2), [1, None]),
+        (pa.list_(_X), None),
+        (pa.list_(_X), [None]),
+        (pa.list_(pa.struct([("x", pa.float64())])), [None]),
+        (pa.list_(_X, 2), None),
+        (pa.list_(_X, 2), [{"x": 1}, None]),
+        (pa.map_(pa.string(), _X), None),
+        (pa.struct([("x", _X)]), None),
+        (pa.struct([]), None),
+        (pa.list_(pa.struct([])), [{}, None]),
+    ],
+)
+def test_what_the_message_says_to_do_is_taken(kind: pa.DataType, value: Any, option: str, tmp_path: Path) -> None:
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    for path, rows in zip(paths, ([], [value]), strict=True):
+        write_arrow(pa.table({"c": pa.array(rows, kind)}), path)
+    with pytest.raises(di.errors.InvalidArgumentError) as caught:
+        di.data.ArrowDataset(paths).to_list()
+    named = re.search(rf"{option}=(.*?)(?:, or|$)", str(caught.value), re.MULTILINE)
+    if named is None:
+        assert (option, kind.field(0).type if pa.types.is_list(kind) else kind) == ("nulls", pa.struct([]))
+    else:
+        given = eval(named[1], {"value": 7, "field": "x"})  # noqa: S307 - the message is the library's
+        assert len(di.data.ArrowDataset(paths, **{option: given}).to_list()) == 1

@@ -86,6 +86,8 @@ class Lockstep:
         self._facts: deque[int] = deque()
         self.state = before
         """The input's state after the last step that `next` returned."""
+        self.before = before
+        """Its state before that step."""
         self._block = 0
         self._failed = False
         self._ended = False
@@ -106,6 +108,7 @@ class Lockstep:
           FailedPreconditionError: the workers had to draw the same global batches, and did not.
         """
         facts = self._facts
+        self.before = self.state
         while not self._ended:
             while len(self._waiting) <= self._ahead:
                 self._post()

@@ -186,6 +186,7 @@ class Steps(ABC):
         self._failed = False  # that step, with an error
         self._before = self._marks()
         self._lockstep: Lockstep | None = None
+        self._agreed: list[Any] | None = None  # drawn for a step that was cut short, where workers agree on each
 
     @abstractmethod
     def next(self, keeps_partial: bool) -> Any:
@@ -194,6 +195,22 @@ class Steps(ABC):
         Args:
           keeps_partial: True to return steps in which some replicas have no element.
         """
+
+    def _of_agreed(self, lockstep: "Lockstep") -> Any:
+        """The next step on which the workers agree, or `END`."""
+        if self._agreed is None:
+            self._agreed = lockstep.next()
+        try:
+            step = END if self._agreed is None else self._finish(self._agreed, lockstep)
+        except Exception:
+            self._agreed = None
+            raise
+        self._agreed = None
+        return step  # no function is called before it is taken
+
+    @abstractmethod
+    def _finish(self, parts: list[Any], lockstep: "Lockstep") -> Any:
+        """The step of what was drawn for it where workers agree, or `END` if it is left out."""
 
     def _marks(self) -> list[Any]:
         return [mark_of(iterator) for iterator in self._iterators]
@@ -227,8 +244,8 @@ class Steps(ABC):
         """
         if self._pending and self._failed:
             raise StateError(HALF_WAY)
-        if self._lockstep is not None:  # behind the elements drawn for agreements
-            return [self._lockstep.state for _ in self._iterators]
+        if self._lockstep is not None:  # of one input, whose iterator is behind the elements drawn for agreements
+            return [self._lockstep.before if waiting or self._agreed is not None else self._lockstep.state]
         if not (waiting or self._pending):
             return [place_of(iterator) for iterator in self._iterators]
         if any(mark is None for mark in self._before):  # iterators of other packages have none
@@ -351,13 +368,13 @@ class CutSteps(Steps):
                 raise
             self._pending = []
             return step  # no function is called before it is taken
-        drawn = self._lockstep.next()
-        if drawn is None:
+        return self._of_agreed(self._lockstep)
+
+    def _finish(self, parts: list[Any], lockstep: "Lockstep") -> Any:
+        if self._full and self._terms.leaves_out(self._rows(parts)):
+            lockstep.close()
             return END
-        if self._full and self._terms.leaves_out(self._rows(drawn)):
-            self._lockstep.close()
-            return END
-        return self._cutter(drawn[0]) if drawn else self._build([], self._terms.replicas.count)
+        return self._cutter(parts[0]) if parts else self._build([], self._terms.replicas.count)
 
 
 # ----------------------------------------------------------------------------
@@ -472,7 +489,7 @@ class DealtSteps(Steps):
 
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is not None:
-            return self._agreed()
+            return self._of_agreed(self._lockstep)
         steps_left = None if self._left is None else self._left - 1
         if steps_left == -1:
             return END
@@ -508,12 +525,7 @@ class DealtSteps(Steps):
                 parts.append(END)
         return sum([part is END for part in parts])
 
-    def _agreed(self) -> Any:
-        lockstep = self._lockstep
-        assert lockstep is not None
-        parts = lockstep.next()
-        if parts is None:
-            return END
+    def _finish(self, parts: list[Any], lockstep: "Lockstep") -> Any:
         if self._full and self._terms.leaves_out(lockstep.rows):
             lockstep.close()
             return END

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import distinput as di
+from distinput.data.iterator import Optional
+from distinput.distribute.input import distributed_dataset
 from distinput.distribute.input.distributed_dataset import opened_state, sealed_state
 from distinput.errors import StateError
-from tests.distribute.workers import on_workers
+from tests.distribute.workers import on_workers, rows_of, with_policy
 from tests.lineage.carried import corpus, ids
 
 LAYOUT = {"replicas": 4, "workers": 2, "cut": "per_worker"}
@@ -136,3 +140,44 @@ def test_rows_are_located_where_a_loaded_state_goes_on() -> None:
     next(iterator)
     with pytest.raises(di.errors.UnimplementedError, match="the inputs of an earlier job"):
         iterator.locate()
+
+
+@pytest.mark.parametrize("policy", ["OFF", "DATA"])
+@pytest.mark.parametrize("taken", [0, 1, 3])
+@pytest.mark.parametrize("where", ["step", "Optional"])
+def test_a_step_that_was_not_handed_out_is_behind_the_state_and_comes_next(
+    policy: str, taken: int, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that agree on each step draw elements ahead. An interrupt comes while a step, or the Optional of it, is made."""
+    interrupted = threading.local()
+
+    def interrupting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if vars(interrupted).pop("next", False):
+                raise KeyboardInterrupt
+            return function(*args, **kwargs)
+
+        return call
+
+    if where == "Optional":
+        monkeypatch.setattr(distributed_dataset, "Optional", interrupting(Optional))
+
+    def body(strategy: Any, worker: int) -> tuple[Any, Any]:
+        elements = di.data.Dataset.range(24).filter(lambda x: x >= 0).batch(4)
+        made = strategy.experimental_distribute_dataset(
+            with_policy(elements, di.data.experimental.AutoShardPolicy[policy])
+        )
+        iterator: Any = iter(made)
+        for _ in range(taken):
+            next(iterator)
+        if where == "step":
+            iterator._steps._finish = interrupting(iterator._steps._finish)
+        interrupted.next = True
+        with pytest.raises(KeyboardInterrupt):
+            iterator.get_next_as_optional()
+        state = iterator.state()
+        return rows_of(strategy, made.restore(state)), rows_of(strategy, iterator)
+
+    for restored, rest in on_workers([1, 1], body):
+        assert restored == rest
+        assert len(rest) == (12 if policy == "OFF" else 6) - taken
