@@ -36,7 +36,7 @@ _OPTIONAL = [
 ]
 # fmt: on
 _MISSING = frozenset(name for name in _OPTIONAL if importlib.util.find_spec(name) is None)
-_IMPORTED = re.compile(r"^(?:try:\n    )?(?:import|from) +(\w+)", re.MULTILINE)
+_IMPORTED = re.compile(r"^(?:(?:try|with importing\([\s\S]*?\)):\n    )?(?:import|from) +(\w+)", re.MULTILINE)
 # What an example calls that loads an optional package itself.
 _CALLED = {
     "Pickled(": "cloudpickle",

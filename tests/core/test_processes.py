@@ -331,7 +331,6 @@ def test_a_worker_that_cannot_be_started_leaves_no_open_file(monkeypatch: pytest
     with pytest.raises(OSError, match="temporarily unavailable") as caught:  # which holds the frames
         Processes(answer, 1, "map(processes=True)")
     assert caught.value.errno == errno.EAGAIN
-    begun = (
-        _open_files() - before
-    )  # a thread that compiles kernels has files, and what earlier tests left may be closed
+    # A thread that compiles kernels has files, and what earlier tests left may be closed.
+    begun = _open_files() - before
     assert not [name for name in begun if name.startswith(("/memfd:distinput ", "socket:", "pipe:"))]

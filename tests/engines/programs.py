@@ -169,10 +169,9 @@ def unlike(kind: str, worker: int, folder: Path) -> Any:
 
 
 def compare(strategy: Any, worker: int, given: dict[str, Any]) -> dict[str, Any]:
-    """Of each kind the rows that came, or the error, and the seconds that it took."""
+    """Of each kind the rows that came, or the error."""
     found: dict[str, Any] = {}
     for kind in given["kinds"]:
-        began = time.monotonic()
         try:
             dataset = strategy.experimental_distribute_dataset(unlike(kind, worker, Path(given["folder"])))
             steps: Any = iter(dataset)
@@ -188,7 +187,6 @@ def compare(strategy: Any, worker: int, given: dict[str, Any]) -> dict[str, Any]
             if given.get("raises"):
                 raise
             found[kind] = f"{type(error).__name__}: {error}"
-        assert time.monotonic() - began < given["seconds"], f"{kind} took too long"
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.processes import run
+from tests.engines.processes import LIMIT, run
 
 SAYS = {
     "seeds": "FailedPreconditionError: .*worker 1: step 2 (shuffle): seed 7, worker 0: seed 5",
@@ -20,14 +20,14 @@ SAYS = {
     "lengths nobody knows": "worker 0 has a batch of 4 rows, worker 1 has a batch of 2 rows",
     "steps": "StateError: .*worker 1 restores step 2, worker 0 restores step 1",
 }
-SECONDS = 15.0  # far below the time-out: nobody waits for one who does not come
+TIMEOUT = 2 * LIMIT  # a worker that waited for one who does not come would be killed before
 
 
 @pytest.mark.parametrize("engine", ["torch", "mpi"])
 def test_what_differs_is_said_on_all_workers_and_they_go_on(engine: str, tmp_path: Path) -> None:
     kinds = [*SAYS, "another folder", "no seed"]
-    given = {"kinds": kinds, "folder": str(tmp_path), "seconds": SECONDS}
-    results = run(engine, (1, 1), "compare", given, timeout=60.0).results
+    given = {"kinds": kinds, "folder": str(tmp_path)}
+    results = run(engine, (1, 1), "compare", given, timeout=TIMEOUT).results
     for kind, text in SAYS.items():
         assert results[0][kind] == results[1][kind], kind
         for part in text.split(".*"):
@@ -40,8 +40,8 @@ def test_what_differs_is_said_on_all_workers_and_they_go_on(engine: str, tmp_pat
 
 @pytest.mark.needs_engine("torch")
 def test_a_job_ends_with_the_reason_on_every_worker(tmp_path: Path) -> None:
-    given = {"kinds": ["seeds"], "folder": str(tmp_path), "seconds": SECONDS, "raises": True}
-    for answer in run("torch", (1, 1, 1), "compare", given, timeout=60.0).answers:
+    given = {"kinds": ["seeds"], "folder": str(tmp_path), "raises": True}
+    for answer in run("torch", (1, 1, 1), "compare", given, timeout=TIMEOUT).answers:
         assert answer is not None
         assert answer["error"] == "FailedPreconditionError"
         assert "worker 1: step 2 (shuffle): seed 7, worker 0: seed 5" in answer["text"]

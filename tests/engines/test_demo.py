@@ -36,6 +36,5 @@ def test_every_check_passes(engine: str, workers: int, capfd: pytest.CaptureFixt
         assert re.search(r"ended by mpiexec after \d+\.\d\d s with status [1-9]", run.out)
         assert "on signal 9" in " ".join(run.out.split())
     else:
-        errors = re.findall(r"^  worker (\d), (\d+\.\d\d) s later +PeerLost: ", run.out, re.MULTILINE)
-        assert [int(worker) for worker, _ in errors] == list(range(workers - 1))
-        assert all(float(seconds) < 10 for _, seconds in errors)
+        errors = re.findall(r"^  worker (\d), \d+\.\d\d s later +PeerLost: ", run.out, re.MULTILINE)
+        assert [int(worker) for worker in errors] == list(range(workers - 1))

@@ -573,13 +573,14 @@ def test_buffers_are_given_back_after_a_call_and_after_an_error() -> None:
 def test_memory_that_kernels_allocate_is_freed() -> None:
     import resource
 
-    sizes = np.ones(1 << 16, np.int64)
-    order, bounds = np.empty(1 << 16, np.int64), np.empty((1 << 16) + 1, np.int64)
+    sizes = np.ones(1 << 20, np.int64)
+    order, bounds = np.empty(1 << 20, np.int64), np.empty((1 << 20) + 1, np.int64)
     plan_rows.compiled()(sizes, 8, True, order, bounds)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(400):  # half a megabyte and more each
+    for _ in range(32):  # sixteen megabytes each
         plan_rows.compiled()(sizes, 8, True, order, bounds)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + (64 << 10)
+    # A thread that compiles another kernel meanwhile takes some too.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + (256 << 10)
 
 
 def test_signatures_come_from_annotations() -> None:

@@ -8,16 +8,17 @@ import pytest
 
 from distinput.distribute.collectives import membership as deadline
 from distinput.distribute.collectives.membership import Deadline
+from tests.patience import Clock
 
 
 def test_time_runs_down_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(deadline.time, "monotonic", lambda: now[0])
+    clock = Clock()
+    monkeypatch.setattr(deadline, "time", clock)
     one = Deadline(2.5)
     assert one.remaining() == 2.5
-    now[0] += 2
+    clock.now += 2
     assert one.remaining() == 0.5
-    now[0] += 2
+    clock.now += 2
     assert (one.remaining(), one.seconds) == (0.0, 2.5)
 
 

