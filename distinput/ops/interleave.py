@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property, partial
 from heapq import heappush, heapreplace
+from itertools import chain, islice
 from threading import Event
 from typing import Any, ClassVar, NamedTuple
 
@@ -371,32 +372,42 @@ class _Cycle:
 
     def _file(self, index: int) -> _Slot | None:
         """The next file, if it is small and read in turn as one before it was: its own dataset costs more than it."""
-        like, name = self.like, self._small_next(index)
-        if like is None or name is None:
+        like, small = self.like, self._small_next(index)
+        if like is None or small is None:
             return None
+        name, nbytes = small
         made, state = _Made(like, name, self.queue.mark(), None), like.start(0)
         self.queue.skip(1)
-        found: list[tuple[Block, State]] = []
-        with suppress(Exception):  # raised behind the records before it
-            found = list(self._timed(like, self._records(like, name))) if self._whole else []
-        stream = iter(found) if found else self._timed(like, self._records(like, name))
+        stream, found = self._timed(like, self._records(like, name)), list[tuple[Block, State]]()
+        if self._at_once(nbytes):
+            try:
+                found = list(islice(stream, 2))  # more than one block may be many, of a file that was compressed
+            except Exception:  # noqa: BLE001 - raised behind the records before it
+                stream = self._timed(like, self._records(like, name))
         whole = found[0] if len(found) == 1 else None
+        stream = chain(found, stream) if found else stream
         return self._slot(stream, made, {"input": state, "skip": 0}, whole=whole)
 
     def _timed(self, like: Reader, stream: Stream) -> Stream:
         return self.run.watch(like, self.op.pace.timed(stream))
 
-    def _small_next(self, index: int) -> bytes | None:
-        """The name of the next file, if it is read in this place in turn, because it is small."""
+    def _small_next(self, index: int) -> tuple[bytes, int] | None:
+        """The name and the size of the next file, if it is read in this place in turn, because it is small."""
         if self.like is None or not self.queue.size or not self._in_turn(index):
             return None
         name = self.queue.peek(1).shown(0)
-        return name if isinstance(name, bytes) and self.like.small_bytes(name) is not None else None
+        nbytes = self.like.small_bytes(name) if isinstance(name, bytes) else None
+        return None if nbytes is None else (name, nbytes)
 
     @property
     def _whole(self) -> bool:
         """Whether all of a small file is read at once: not of the first one, nor where many are open and each holds little."""
         return self.begun and self.cycle <= _COMMON_CYCLE
+
+    def _at_once(self, nbytes: int) -> bool:
+        """Whether all of a small file of so many bytes is read at once: no more than its reader may hold."""
+        room = self.run.asked.room
+        return self._whole and (room is None or nbytes <= room)
 
     def _quickly_read(self, index: int, node: Node, state: State) -> Stream | None:
         """The records of a small file that is read in turn; None: it is not."""
@@ -517,9 +528,10 @@ class _Cycle:
         left = _MUCH_BYTES
         for number, name in enumerate(names, 1):
             with suppress(Exception):  # said where it is read alone
-                if (nbytes := like.small_bytes(name)) is not None:
+                if (nbytes := like.small_bytes(name)) is not None and self._at_once(nbytes):
                     left -= nbytes
-                    blocks += [(self._handed(block), after) for block, after in self._records(like, name)]
+                    records = islice(self._records(like, name), 2)  # a second one ends it
+                    blocks += [(self._handed(block), after) for block, after in records]
             if len(blocks) != number:
                 return
             if number >= self.cycle and left < 0:

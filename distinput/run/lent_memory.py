@@ -20,7 +20,7 @@ from weakref import finalize
 import numpy as np
 
 from distinput.run.segments import aligned, dumps_with_buffers, memory_file
-from distinput.values.buffers import Array, Bytes, alone, counts_are_exact
+from distinput.values.buffers import FEWEST_BYTES, Array, Bytes, alone, counts_are_exact
 
 _ROOM, _MOST_KEPT = 4 << 20, 128 << 20
 """Bytes of a room unless an array needs more, and of those that are kept to be written again: what a worker has under way."""
@@ -307,9 +307,13 @@ class Borrower:
 
 
 def value_of(stored: Stored, views: Sequence[memoryview]) -> Any:
-    """A value in rooms; its arrays are views of them."""
+    """A value in rooms; its large arrays are views of them.
+
+    Small ones are copied: who keeps the labels of all images would keep the images too.
+    """
     buffers = [views[room][begin : begin + length] for room, begin, length in stored.parts]
-    return pickle.loads(stored.data, buffers=buffers)
+    copied = [bytearray(each) if len(each) < FEWEST_BYTES else each for each in buffers]
+    return pickle.loads(stored.data, buffers=copied)
 
 
 def _before_fork() -> None:

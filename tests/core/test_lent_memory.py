@@ -50,7 +50,7 @@ def test_a_value_is_what_it_was() -> None:
 
 def test_a_room_is_written_again_when_its_reader_has_dropped_all_views(clock: list[float]) -> None:
     borrower = Borrower(4)
-    lent, stored = written(np.arange(10))
+    lent, stored = written(np.arange(FEWEST_BYTES))
     room, there = room_of(lent), value_of(stored, borrower.taken(sent(lent)))
     part = there[2:4]
     del lent, there
@@ -62,6 +62,17 @@ def test_a_room_is_written_again_when_its_reader_has_dropped_all_views(clock: li
     gc.collect()
     last, _ = written(np.ones(10))
     assert room_of(last) == room
+
+
+def test_a_small_array_that_is_kept_does_not_hold_a_room(clock: list[float]) -> None:
+    lent, stored = written([np.zeros(FEWEST_BYTES, np.uint8), np.arange(4)])
+    room, (_, small) = room_of(lent), value_of(stored, Borrower(4).taken(sent(lent)))
+    del lent, _
+    clock[0] += 1
+    other, _ = written(np.zeros(10))
+    assert room_of(other) == room
+    assert small.tolist() == [0, 1, 2, 3]
+    assert small.flags.writeable
 
 
 def test_a_room_rests_before_it_is_written_again(clock: list[float]) -> None:

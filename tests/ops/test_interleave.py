@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+
+import gzip
 import itertools
 import json
 import os
@@ -496,6 +498,69 @@ def test_files_that_are_read_together_are_few_where_they_are_long(
     monkeypatch.setattr(_Pace, "took", lambda pace, seconds, each, waits: worked.append(each))
     sizes()
     assert min(worked) == 1 / 4
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_files_are_read_whole_where_their_readers_may_hold_them(
+    tmp_path: Path, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{tmp_path}/{file:02}" for file in range(12)]
+    for name in names:
+        with di.io.TFRecordWriter(name) as writer:
+            for record in range(400):
+                writer.write(f"{name[-2:]} {record}".encode() * 200)
+    if not together:
+        monkeypatch.setattr(_Cycle, "_files_together", lambda cycle: None)
+    begun, early = set[bytes](), list[bool]()
+    records, slot = _Cycle._records, _Cycle._slot
+
+    def begin(self: _Cycle, like: Any, name: bytes) -> Any:
+        begun.add(name)
+        yield from records(self, like, name)
+
+    def opened(self: _Cycle, stream: Any, made: Any, *args: Any, **rest: Any) -> Any:
+        early.append(rest.get("whole") is not None or made.given in begun)
+        return slot(self, stream, made, *args, **rest)
+
+    monkeypatch.setattr(_Cycle, "_records", begin)
+    monkeypatch.setattr(_Cycle, "_slot", opened)
+    options, read = di.data.Options(), []
+    for room in (4 << 20, 1 << 18):
+        options.memory_budget = 4 * room
+        read.append(list(di.data.TFRecordDataset(names, num_parallel_reads=4).with_options(options)))
+        assert any(early) is (room == 4 << 20)
+        begun.clear()
+        early.clear()
+    assert read[0] == read[1]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_small_file_that_holds_much_is_read_as_it_is_handed_out(
+    tmp_path: Path, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{tmp_path}/{file:02}.gz" for file in range(6)]
+    for file, name in enumerate(names):
+        lines = 1 if file < 2 else 300_000
+        Path(name).write_bytes(gzip.compress(f"a line of {name[-5:-3]}\n".encode() * lines))
+    if not together:
+        monkeypatch.setattr(_Cycle, "_files_together", lambda cycle: None)
+    most, other = [0], Reader.other
+
+    def counting(self: Reader, path: str, *args: Any) -> Any:
+        rows = 0
+        for item in other(self, path, *args):
+            rows += item[0].size
+            most.append(rows)
+            yield item
+
+    monkeypatch.setattr(Reader, "other", counting)
+    dataset = di.data.TextLineDataset(names, num_parallel_reads=2)
+    with iter(dataset) as it:
+        begun = [next(it) for _ in range(8)]
+    assert begun[2:] == [b"a line of 02", b"a line of 03"] * 3
+    assert 1 < max(most) < 300_000
+    assert sum(1 for _ in dataset) == 2 + 4 * 300_000
+    assert max(most) == 300_000
 
 
 def test_a_later_pass_makes_no_dataset_of_a_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
