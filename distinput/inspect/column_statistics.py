@@ -116,6 +116,8 @@ def _bins(values: Any, level: int) -> Any:
 _TYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 _KINDS = {type: kind for kind, type in _TYPES.items()}
 _NONE = np.empty(0, np.int64)
+_CLOSE = 1024
+"""Numbers whose range is so many times less than their size are counted from one of them."""
 
 
 @dataclass
@@ -138,6 +140,8 @@ class NumericStatistics:
     mean: float = 0.0
     histogram: Histogram = field(default_factory=Histogram)
     _finite: int = field(default=0, repr=False)
+    _base: int | float | None = field(default=None, repr=False)
+    _shift: float = field(default=0.0, repr=False)
     _squares: float = field(default=0.0, repr=False)
 
     def add(self, values: Any) -> None:
@@ -162,17 +166,20 @@ class NumericStatistics:
                 raise ValueError("its values are of several kinds, such as times and numbers")
             least, most = min(least, known[0]), max(most, known[1])
         self.least, self.most = _plain(least), _plain(most)
-        finite = values.astype(np.float64)
-        finite = finite[np.isfinite(finite)] if values.dtype.kind == "f" else finite
+        finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
         if not len(finite):
             return
         self.histogram.add(finite)
+        if self._base is None:
+            self._base = _base_of(finite)
         with np.errstate(over="ignore", invalid="ignore"):
-            number, mean = len(finite), float(finite.mean())
-            squares = float(np.square(finite - mean).sum())
-            whole, step = self._finite + number, mean - self.mean
+            apart = _apart(finite, self._base)
+            number, mean = len(finite), float(apart.mean())
+            squares = float(np.square(apart - mean).sum())
+            whole, step = self._finite + number, mean - self._shift
             self._squares += squares + step * step * self._finite * number / whole
-            self.mean += step * number / whole
+            self._shift += step * number / whole
+            self.mean = float(self._base + self._shift)
         self._finite = whole
 
     @property
@@ -195,6 +202,22 @@ class NumericStatistics:
 
 Range = NumericStatistics
 """The name that it had before."""
+
+
+def _base_of(values: Any) -> int | float:
+    """The first of numbers or times that are close to each other beside their size, else 0."""
+    low, high = float(values.min().astype(np.float64)), float(values.max().astype(np.float64))
+    first: int | float = (values[:1].astype(np.int64) if values.dtype.kind in "mM" else values[:1]).item()
+    return first if high / 2 - low / 2 <= abs(low) / _CLOSE else 0  # halves: the whole may be infinite
+
+
+def _apart(values: Any, base: int | float) -> Any:
+    """How far numbers or times [n] are from a number, float64: large ones that are close to it keep all their digits."""
+    if values.dtype.kind == "f" or isinstance(base, float):
+        return values.astype(np.float64) - base
+    whole = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
+    high, low = divmod(base, 1 << 32)
+    return ((whole >> 32).astype(np.float64) - high) * 2.0**32 + ((whole & 0xFFFFFFFF).astype(np.float64) - low)
 
 
 def _comparable(value: Any) -> Any:

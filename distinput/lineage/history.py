@@ -27,6 +27,7 @@ from distinput.lineage.step_records import (
     located_part,
     located_rows,
     looks_back,
+    may_leave_out_steps,
     replayed,
     replica_rows,
     resealed,
@@ -34,7 +35,6 @@ from distinput.lineage.step_records import (
 )
 from distinput.names.lazy import dataclass
 from distinput.plan.families import decided
-from distinput.sharding.own_rows import leaves_out_steps
 
 Losses: TypeAlias = NDArray[np.float32]
 
@@ -456,8 +456,7 @@ class KeptRecords:
         place, running = place_in(dataset.node, dataset._runs(), state)
         if number not in self._made:
             _, running = resumed(dataset.node, running, place)
-            replicas = self._source.terms.replicas
-            if replicas.workers > 1 and leaves_out_steps(dataset.node, replicas.count, assumed=True):
+            if may_leave_out_steps(self._source, dataset.node):
                 raise UnimplementedError(
                     "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
                     "which workers find out together; Ledger.replay gives the step itself"

@@ -346,14 +346,22 @@ class StepRecords:
                 node = _drawn(source.tree_of(number), drawn_seeds(nodes[0]))
             else:
                 node = nodes[number if len(nodes) > 1 else 0]
-            replicas = source.terms.replicas
-            if replicas.workers > 1 and leaves_out_steps(node, replicas.count, assumed=True):
+            if may_leave_out_steps(source, node):
                 raise UnimplementedError(
                     "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
                     "which workers find out together; take larger batches, or policy DATA"
                 )
             self._made[number] = numbered(node, read=self._read)
         return self._made[number]
+
+
+def may_leave_out_steps(source: StepSource, tree: Node) -> bool:
+    """Whether workers leave out steps of this tree in which none of them has a row, which no worker can count alone.
+
+    Functions over whole batches are taken to keep the number of rows.
+    """
+    replicas = source.terms.replicas
+    return replicas.workers > 1 and leaves_out_steps(tree, replicas.count, assumed=True)
 
 
 def _drawn(node: Node, seeds: Sequence[int]) -> Node:
@@ -458,6 +466,8 @@ def _each(steps: Steps | StepsAhead, keeps_partial: bool) -> Any:
 def states_at(source: StepSource, step: int, epoch: int, seeds: Sequence[Sequence[int]] = ()) -> list[State] | None:
     """The states of the input pipelines before a step; None if they cannot be computed."""
     datasets = described(source)
+    if step and any([may_leave_out_steps(source, dataset.node) for dataset in datasets]):
+        return None
     each = source.terms.replicas.count if isinstance(source, DealtElements) and len(datasets) == 1 else 1
     states = []
     for number, dataset in enumerate(datasets):

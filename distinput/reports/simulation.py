@@ -25,7 +25,7 @@ from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports.markup import Markup, colours, tag
 from distinput.reports.plots import PLOT_STYLE, over_counts
 from distinput.run.threads import mapped
-from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, leaves_out_steps
+from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches
 from distinput.sharding.planning import shard_plan, worker_tree
 from distinput.sharding.policies import decide
 from distinput.sharding.shard_plan import ShardPlan, workers_of
@@ -523,7 +523,7 @@ def _feed_of(node: Node, plan: ShardPlan, policy: AutoShardPolicy | Policy | Non
     if isinstance(cut, FrameworkRebatch | FrameworkLegacyRebatch):
         block, (below, _) = workers, _ahead(cut.input)
     steps = {plan.workers[int(worker)].steps for worker in _planned(plan)}
-    unknown = None in steps or leaves_out_steps(tree, replicas) or (len(steps) > 1 and Placeholders(tree.spec).watches)
+    unknown = None in steps or (len(steps) > 1 and Placeholders(tree.spec).watches)
     room = max(1, size // replicas)
     return _Feed(tree, False, applied.divides, False, room, block, below, workers > 1 and unknown)
 

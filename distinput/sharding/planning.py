@@ -16,7 +16,13 @@ from distinput.ops.shard_batches import OwnRows, RowReader, fetches
 from distinput.plan.check import integer
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.plan.options import AutoShardPolicy, Policy
-from distinput.sharding.own_rows import FrameworkLegacyRebatch, FrameworkRebatch, has_batches, rebatch_for
+from distinput.sharding.own_rows import (
+    FrameworkLegacyRebatch,
+    FrameworkRebatch,
+    has_batches,
+    leaves_out_steps,
+    rebatch_for,
+)
 from distinput.sharding.policies import auto_shard, decide
 from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
@@ -73,7 +79,9 @@ def shard_plan(
         )
 
     def plan(worker: int) -> WorkerPlan:
-        return _worker_plan(first if worker == 0 else tree(worker), worker, replicas_per_worker)
+        own = first if worker == 0 else tree(worker)
+        agreed = num_workers > 1 and leaves_out_steps(own, replicas_per_worker)  # those in which no worker has a row
+        return _worker_plan(own, worker, replicas_per_worker, agreed=agreed)
 
     return ShardPlan(
         applied.name, decision.asked.name, decision.reason, sentence, num_workers, replicas_per_worker, _tail(first, node),
@@ -155,7 +163,7 @@ def _tail(tree: Node, node: Node) -> str:
 # --- one worker
 
 
-def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPlan:
+def _worker_plan(tree: Node, worker: int, replicas_per_worker: int, *, agreed: bool) -> WorkerPlan:
     parts = tuple(_parts(tree))
     sizes = tree.batch_sizes()
     elements = tree.count_elements() if sizes is None else sizes.count
@@ -166,7 +174,7 @@ def _worker_plan(tree: Node, worker: int, replicas_per_worker: int) -> WorkerPla
         rows = steps = INFINITE
     else:
         rows = sizes.rows if sizes is not None and not scalar else elements if scalar and elements >= 0 else None
-        steps = None if elements == UNKNOWN else -(-elements // replicas_per_worker)
+        steps = None if agreed or elements == UNKNOWN else -(-elements // replicas_per_worker)
     return WorkerPlan(worker, parts, rows, _bytes(tree, parts), steps)
 
 

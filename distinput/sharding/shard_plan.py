@@ -63,7 +63,8 @@ class WorkerPlan:
       rows: the rows that it delivers; None if unknown, -1 if there is no end.
       nbytes: the bytes that it takes to read each part once (`repeat` may read more, `take` less); None if unknown. They
         include what a format stores beside the records, such as the footer of Parquet.
-      steps: the steps in which one of its replicas has an element; None if unknown, -1 if there is no end.
+      steps: the steps in which one of its replicas has an element; None if unknown, as where workers leave out steps without
+        rows together; -1 if there is no end.
     """
 
     worker: int

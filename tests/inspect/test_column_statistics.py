@@ -2,6 +2,7 @@
 """Statistics are those of all values at once, in whatever format and pieces they come."""
 
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,21 @@ def test_columns_of_another_type_in_another_file_are_compared_as_they_are(tmp_pa
         assert np.datetime64(found.most) == np.datetime64(3, "D")
     with pytest.raises(UnimplementedError, match="times and numbers"):
         statistics([days, floats])
+
+
+@pytest.mark.parametrize("base", [2**63 - 9, 2**53, -(2**63), 2**60 - 5, 10**18, 1e9, 1e16, 1.7e308, -0.1])
+def test_large_numbers_that_are_close_have_their_mean_and_deviation(tmp_path: Path, base: float) -> None:
+    values = [base + 2 * (n % 5) for n in range(1000)]
+    pa.parquet.write_table(pa.table({"x": pa.array(values)}), tmp_path / "a.parquet", row_group_size=137)
+    found = statistics(str(tmp_path / "a.parquet"))["x"].values
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact) / len(exact)
+    variance = sum((value - mean) ** 2 for value in exact) / len(exact)
+    assert found.mean == pytest.approx(float(mean), rel=1e-15)
+    assert found.std == pytest.approx(float(variance) ** 0.5, rel=1e-12)
+
+
+def test_the_largest_integers_have_a_deviation(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"x": pa.array([2**64 - 1, 2**64 - 5], pa.uint64())}), tmp_path / "a.parquet")
+    found = statistics(str(tmp_path / "a.parquet"))["x"].values
+    assert (found.std, found.to_json()["max"]) == (2.0, 2**64 - 1)

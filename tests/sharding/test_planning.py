@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.data.dataset import Dataset
+from distinput.distribute.rehearsal import rehearse
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
 from distinput.plan.batch_sizes import BatchSizes
@@ -398,3 +399,16 @@ def test_the_numbers_of_workers_and_replicas_are_integers_of_any_kind() -> None:
         plan(batches, 2.0)
     with pytest.raises(TypeError, match="shard_plan: replicas_per_worker must be an integer, got '2'"):
         plan(batches, 2, "2")
+
+
+def test_the_number_of_steps_is_not_known_where_workers_leave_out_some_together(tmp_path: Path) -> None:
+    """Of a batch of 2 each of 4 replicas gets a row in every other step; where one worker has ended, those without rows go."""
+    options = di.data.Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy.FILE
+    batches = files_of("parquet", [12, 4], str(tmp_path)).batch(2).with_options(options)
+
+    def steps_of(distributed: Any, _: Any) -> int:
+        return sum(1 for _ in distributed)
+
+    assert [rehearse(batches, 2, replicas, steps_of)[0] for replicas in (1, 2)] == [12, 8]
+    assert [di.data.experimental.shard_plan(batches, 2, replicas).steps for replicas in (1, 2)] == [12, None]

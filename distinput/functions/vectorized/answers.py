@@ -137,6 +137,12 @@ class StandIn(NDArrayOperatorsMixin):
     def __pow__(self, exponent: Any) -> Any:
         return power(self.rules, self, exponent)
 
+    def __rpow__(self, base: Any) -> Any:
+        return power(self.rules, base, self)
+
+    def __ipow__(self, exponent: Any) -> Any:
+        return _in_place(power(self.rules, self, exponent), (self,))
+
     def lent(self, block: Any) -> "StandIn":
         """A view of this one: from now on neither may be changed in place."""
         self.own = False
@@ -300,12 +306,20 @@ def check_zeros(a: Any, b: Any) -> None:
         raise Unfit
 
 
-def power(rules: "Rules", element: StandIn, exponent: Any) -> Any:
-    """`element ** exponent`; arrays of floats have exact ways for some constants."""
-    if element.ndim and element.dtype.kind == "f" and type(exponent) in (int, float) and exponent in (-1, 0.5, 1, 2):
-        return StandIn(element.block**exponent, rules, own=True)
-    made = lifted(element, max(element.ndim, rank(exponent))) ** lifted(exponent, max(element.ndim, rank(exponent)))
-    return rules.measure("power", made, (element, exponent), lambda a, b: a**b)
+def power(rules: "Rules", base: Any, exponent: Any) -> Any:
+    """`base ** exponent`; arrays of floats have exact ways for some constants, and numbers have not.
+
+    The operator is measured, since it takes another way than `np.power` does between two numbers.
+    """
+    ndim, constant = max(rank(base), rank(exponent)), not isinstance(exponent, StandIn) and not rank(exponent)
+    if constant and base.dtype.kind == "f" and exponent in (-1, 0.5, 1, 2):
+        if not ndim:
+            raise Refused(
+                "np.power is not exact by construction, and for a number so few digits differ that no measurement shows it"
+            )
+        if type(exponent) in (int, float):
+            return StandIn(base.block**exponent, rules, own=True)
+    return rules.measure("power", lifted(base, ndim) ** lifted(exponent, ndim), (base, exponent), lambda a, b: a**b)
 
 
 def cast(rules: "Rules", element: StandIn, dtype: Any, copy: bool) -> StandIn:

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step once more, bit for bit, also where positions cannot be computed and where replicas have no rows."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import distinput as di
+from distinput.distribute.rehearsal import rehearse
 
 
 def mirrored(count: int) -> di.distribute.MirroredStrategy:
@@ -32,6 +36,21 @@ def test_replicas_without_rows_get_what_they_got() -> None:
     steps = [[part.shape for part in strategy.experimental_local_results(step)] for step in make()]
     for number, shapes in enumerate(steps):
         assert [part.shape for part in strategy.experimental_local_results(make().replay(number))] == shapes
+
+
+def test_steps_that_workers_leave_out_together_are_not_counted(tmp_path: Path) -> None:
+    """A worker has rows in every other step; when the other worker has no more, those without rows are left out."""
+    files = [tmp_path / "long.npy", tmp_path / "short.npy"]
+    for file, rows in zip(files, (12, 4), strict=True):
+        np.save(file, np.arange(rows))
+    batches = di.data.FileDataset([str(file) for file in files], "npy").batch(2, drop_remainder=True)
+
+    def twice(distributed: Any, _: Any) -> list[Any]:
+        steps = [repr(step) for step in distributed]
+        return [steps, [repr(distributed.replay(number)) for number in range(len(steps))]]
+
+    for steps, again in rehearse(batches, 2, 2, twice):
+        assert again == steps
 
 
 def test_there_is_no_step_behind_the_end() -> None:

@@ -115,6 +115,21 @@ def test_the_power_of_a_number_is_measured() -> None:
     assert "np.power is not exact" in judged(lambda x: x**2, SCALARS)
 
 
+def squared(x: Any) -> Any:
+    x **= 2
+    return x
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x**2, lambda x: x**0.5, lambda x: x ** np.float32(-1), lambda x: x**3, lambda x: 2.0**x, squared],
+)
+def test_powers_of_numbers_are_those_of_the_operator(function: Callable[..., Any], dtype: Any) -> None:
+    numbers = np.abs(np.random.default_rng(3).normal(size=9000)) * 3 + 0.1
+    judged(function, numbers.astype(dtype), measured=True)
+
+
 def test_an_array_that_the_function_made_may_be_changed_in_place() -> None:
     def changed(x: Any) -> Any:
         y = x * 2
