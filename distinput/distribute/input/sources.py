@@ -171,17 +171,20 @@ class Steps(ABC):
       source: the source to iterate.
       iterators: the iterators of its inputs.
       seen: the shapes of the last element of a restored iteration.
+      builds: whether steps are made of several elements, or without any.
     """
 
     partial = False
     """True if the last step was returned only because partial steps are kept."""
     _seeds_alike = True  # the seeds drawn are those of the other workers, if all have the same pipeline
 
-    def __init__(self, source: "StepSource", iterators: Sequence[Any], seen: SeenShapes) -> None:
+    def __init__(self, source: "StepSource", iterators: Sequence[Any], seen: SeenShapes, *, builds: bool = True) -> None:
         terms = self._terms = source.terms
         self._iterators, self._full = iterators, terms.full_rows > 0
         self._rows = partial(rows_in, source.spec.structure)
-        self._build = StepBuilder(source.spec, terms.replicas, seen)
+        self._seen, self._builds = seen, builds
+        if builds:
+            self._build = StepBuilder(source.spec, terms.replicas, seen)
         self._pending: list[Any] = []  # drawn for a step that was cut short
         self._failed = False  # that step, with an error
         self._before = self._marks()
@@ -218,7 +221,7 @@ class Steps(ABC):
     @property
     def seen(self) -> SeenShapes:
         """The shapes that a state saves."""
-        return self._build.seen
+        return self._build.seen if self._builds else self._seen
 
     @property
     def failed(self) -> bool:
@@ -264,7 +267,8 @@ class Steps(ABC):
     def close(self) -> None:
         """End the background work."""
         self._pending = []
-        self._build.close()
+        if self._builds:
+            self._build.close()
         if self._lockstep is not None:
             self._lockstep.close()
         for iterator in self._iterators:
@@ -346,7 +350,8 @@ class CutSteps(Steps):
     """
 
     def __init__(self, source: CutBatches, iterator: Any, seen: SeenShapes) -> None:
-        super().__init__(source, [iterator], seen)
+        # One worker can run out of batches while others continue only where workers agree on each step.
+        super().__init__(source, [iterator], seen, builds=source.agrees)
         self._cutter = source.cutter
         if source.agrees:
             self._lockstep = lockstep_of(self._terms, iterator, 1, self._rows, alike=self._terms.alike)
