@@ -270,7 +270,7 @@ def test_a_dict_of_any_class_is_the_argument_as_it_is(kind: Any) -> None:
 
 
 def test_a_list_or_dict_in_itself_is_refused_by_the_step() -> None:
-    around: list[Any] = []
+    around: Any = []
     around.append(around)
     features: dict[str, Any] = {}
     features["a"] = features
@@ -278,3 +278,12 @@ def test_a_list_or_dict_in_itself_is_refused_by_the_step() -> None:
         Dataset.range(3).batch(around)
     with pytest.raises(di.errors.InvalidArgumentError, match=r"^Invalid feature 'a': .* got a dict"):
         _record().parse_example(features)
+
+
+def test_options_that_are_changed_later_are_those_of_the_next_dataset() -> None:
+    options = di.data.Options()
+    options.deterministic, options.autotune.ram_budget = False, 1 << 20
+    dataset = Dataset.range(3).with_options(options)
+    options.deterministic, options.autotune.ram_budget = True, 1 << 30
+    told = [each.options() for each in (dataset, Dataset.range(3).with_options(options))]
+    assert [(each.deterministic, each.autotune.ram_budget) for each in told] == [(False, 1 << 20), (True, 1 << 30)]

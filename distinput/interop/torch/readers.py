@@ -265,7 +265,7 @@ class SharedPasses:
     @property
     def lasts(self) -> bool:
         """Whether passes leave anything to later ones."""
-        return self._words.size > _WORDS
+        return bool(self._words.size > _WORDS)
 
     @property
     def left(self) -> State:
