@@ -20,7 +20,7 @@ from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.check import at_least
-from distinput.plan.families import walk_made
+from distinput.plan.families import drawn_seeds, stores, walk_made
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
@@ -297,6 +297,20 @@ class RankSteps:
     def divides(self) -> bool:
         """True if loader workers read nothing but their own steps."""
         return own_steps(self._mine.node, 0, 2) is not None
+
+    def lasting(self, epoch: int | None = None) -> State:
+        """What later passes go on with, in other processes too: the seeds that were drawn, and the passes that caches keep.
+
+        Args:
+          epoch: of the pass that begins, which caches keep that keep none yet; None: they decide when they begin.
+        """
+        node = self._mine.node
+        kept = [epoch if store.epoch is None else store.epoch for store in stores(node)]
+        return {"seeds": drawn_seeds(node), "kept": kept}
+
+    def go_on(self, lasting: State) -> None:
+        """Have all passes from now on go on with what `lasting` gave."""
+        self._mine._take_over(lasting)
 
     def begin(
         self, position: RankPosition, *, worker: int = 0, workers: int = 1, may_differ: str | Collection[str] = ()

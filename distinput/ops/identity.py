@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops that pass elements on unchanged: `with_options` and `assert_cardinality`."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 from distinput.columns.block import failed
@@ -9,7 +10,7 @@ from distinput.columns.state import State
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.ops.on_error import everywhere
-from distinput.plan.check import integer
+from distinput.plan.check import integer, normalized
 from distinput.plan.families import SameElements, Transparent
 from distinput.plan.node import INFINITE, UNKNOWN, Node, above
 from distinput.plan.options import Options
@@ -39,6 +40,7 @@ class WithOptions(Transparent):
     def __post_init__(self) -> None:
         if not isinstance(self.options, Options):
             raise TypeError(f"with_options: options must be an Options object, got {self.options!r}")
+        normalized(self, "options", deepcopy(self.options))  # a program may set others in it for its next dataset
 
     def added(self) -> Node:
         asked = self.options.on_error

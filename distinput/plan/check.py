@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of arguments, made when a node is built; messages say which op, what must hold and what was given."""
 
+from collections import UserDict
 from copy import copy
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
@@ -48,15 +49,30 @@ def in_int64(op: str, name: str, value: Any) -> int:
 def taken(value: Any) -> Any:
     """An argument as it is now: a variable or an array without axes may be another number later, and a list or dict changed.
 
+    What cannot be copied stays as it is, such as a list in itself, or a dict whose class refuses it.
+
     >>> taken(np.array(3)), taken("text")
     (np.int64(3), 'text')
     """
+    if not isinstance(value, list | tuple | dict | UserDict):
+        return _number(value)
+    try:
+        return _copied(value)
+    except Exception:  # noqa: BLE001 - classes may raise anything, and nests may be too deep
+        return value
+
+
+def _copied(value: Any) -> Any:
     if type(value) in (list, tuple):
-        return type(value)(map(taken, value))
-    if isinstance(value, dict):
-        now = copy(value)
-        now.update({key: taken(part) for key, part in value.items()})
-        return now
+        return type(value)(map(_copied, value))
+    if not isinstance(value, dict | UserDict):
+        return _number(value)
+    now, parts = copy(value), {key: _copied(part) for key, part in value.items()}
+    dict.update(now.data if isinstance(now, UserDict) else now, parts)  # that of a class may count, such as a Counter's
+    return now
+
+
+def _number(value: Any) -> Any:
     if isinstance(value, np.generic) or getattr(value, "shape", None) != () or not hasattr(value, "__array__"):
         return value
     return as_leaf(value)

@@ -2,7 +2,8 @@
 """The arguments of methods: those of TensorFlow, in its order, and what is said where something else is given."""
 
 import inspect
-from collections.abc import Callable
+from collections import Counter, OrderedDict, UserDict
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,7 @@ def test_nothing_computed_from_a_whole_number_of_numpy_overflows(kind: Any) -> N
             assert step(kind(1), kind(n)).to_list() == step(1, n).to_list()
 
 
-def _without_label(features: dict[str, Any]) -> None:
+def _without_label(features: MutableMapping[str, Any]) -> None:
     del features["label"]
 
 
@@ -193,6 +194,11 @@ CHANGED: dict[str, tuple[Callable[[], Any], Callable[[Any], Dataset[Any]], Calla
     ),
     "features": (
         lambda: {"x": di.io.FixedLenFeature([2], "int64"), "label": di.io.FixedLenFeature([], "int64")},
+        lambda it: _record().parse_example(it),
+        _without_label,
+    ),
+    "features, no dict": (
+        lambda: UserDict(x=di.io.FixedLenFeature([2], "int64"), label=di.io.FixedLenFeature([], "int64")),
         lambda it: _record().parse_example(it),
         _without_label,
     ),
@@ -241,3 +247,43 @@ def test_a_list_dict_or_array_that_is_changed_later_changes_no_dataset(case: str
     change(given)
     assert str(dataset.to_list()) == str(made_with(argument()).to_list())
     assert dataset.element_spec == made_with(argument()).element_spec
+
+
+class _Frozen(dict[str, Any]):
+    def update(self, *_: Any, **__: Any) -> None:
+        raise TypeError("frozen")
+
+    __setitem__ = update
+
+
+class _Single(dict[str, Any]):
+    def __copy__(self) -> Any:
+        raise TypeError("there is one")
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, UserDict, Counter, _Frozen, _Single])
+def test_a_dict_of_any_class_is_the_argument_as_it_is(kind: Any) -> None:
+    rows = Dataset.range(1, 3).map(lambda n: {"a": np.ones(int(n), np.int64)})
+    padded = list(rows.padded_batch(2, padding_values=kind({"a": 7}))) if kind is not UserDict else []  # no nest
+    assert [batch["a"].tolist() for batch in padded] == [[[1, 7], [1, 1]]][: len(padded)]
+    assert str(_record().parse_example(kind({"y": di.io.FixedLenFeature([], "int64", 7)})).to_list()) == "[{'y': 7}]"
+
+
+def test_a_list_or_dict_in_itself_is_refused_by_the_step() -> None:
+    around: Any = []
+    around.append(around)
+    features: dict[str, Any] = {}
+    features["a"] = features
+    with pytest.raises(TypeError, match=r"^batch: batch_size must be an integer, got \[\[\.\.\.\]\]"):
+        Dataset.range(3).batch(around)
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"^Invalid feature 'a': .* got a dict"):
+        _record().parse_example(features)
+
+
+def test_options_that_are_changed_later_are_those_of_the_next_dataset() -> None:
+    options = di.data.Options()
+    options.deterministic, options.autotune.ram_budget = False, 1 << 20
+    dataset = Dataset.range(3).with_options(options)
+    options.deterministic, options.autotune.ram_budget = True, 1 << 30
+    told = [each.options() for each in (dataset, Dataset.range(3).with_options(options))]
+    assert [(each.deterministic, each.autotune.ram_budget) for each in told] == [(False, 1 << 20), (True, 1 << 30)]

@@ -19,7 +19,7 @@ from distinput.interop.torch.map_view import Convert, converter
 from distinput.interop.torch.mesh_place import MeshPlace, SequenceCut
 from distinput.interop.torch.readers import Ranks, SharedPasses, reader, starts_worker
 from distinput.plan.check import at_least
-from distinput.plan.families import stores
+from distinput.plan.families import drawn_seeds, stores
 from distinput.plan.fingerprint import allowances
 from distinput.plan.node import INFINITE, UNKNOWN
 from distinput.run.threads import LoaderWorker, loader_worker
@@ -142,7 +142,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         self._share_memory = share_memory
         self._convert: Convert = self._converter()
         self._may_differ = self._may_always_differ = allowances(may_differ)
-        self._passes = SharedPasses()
+        self._passes = SharedPasses(len(drawn_seeds(self._dataset.node)) + len(stores(self._dataset.node)))
         self._sharder = ""  # the sharder that was seen when the view was sent to a loader worker
         self._unordered = False  # whether the DataLoader that sent it there delivers steps out of order
         self._position: RankPosition | None = None  # loaded, and not begun yet
@@ -175,14 +175,20 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         return self._latest
 
     def begin_elsewhere(self) -> None:
-        """Note which pass caches keep, since loader workers make it, and end with what they know."""
-        pending = self._position
-        state = {} if pending is None or pending.state is None else pending.state
-        kept = dict(enumerate(state.get("kept", ())))
-        for index, store in enumerate(stores(self._dataset.node)):
-            if store.epoch is None:
-                epoch = kept.get(index)
-                store.epoch = self.position[0] if epoch is None else epoch
+        """Note what the pass leaves to later ones: loader workers make it, and a state may be saved before they begin."""
+        if not self._passes.lasts:
+            return
+        steps, pending = self._steps(), self._position
+        if pending is not None and self._resumed == self._passes.begun + 1:
+            steps.begin(pending, may_differ=self._may_differ).close()
+        self._leave(steps, self.position[0])
+
+    def _leave(self, steps: RankSteps, epoch: int | None) -> None:
+        """Have later passes, also those of other processes, go on with the seeds of this one, and with what caches keep."""
+        if self._passes.lasts:
+            lasting = steps.lasting(epoch)
+            steps.go_on(lasting)
+            self._passes.leave(lasting)
 
     def _check_sendable(self) -> None:
         """Refuse steps that a loader worker cannot send: PyTorch drops them, and the program would wait forever.
@@ -374,6 +380,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         if loader_worker() is not None:
             self._resumed = 0
             return
+        self._passes.leave({})
         self._passes.set_next(position.epoch)
         self._resumed = self._passes.resume_next()
 
@@ -407,7 +414,10 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
             )
         if self._made is None or self._made[0] != (rank, size):
             self._made = (rank, size), RankSteps(self._dataset, rank, size, _WHO, self._short, self._without_rows)
-        return self._made[1]
+        steps = self._made[1]
+        if left := self._passes.left:
+            steps.go_on(left)
+        return steps
 
     def _without_rows(self) -> None:
         """Tell, once in all processes of this rank, that it has no rows in a step."""
@@ -539,7 +549,11 @@ class ViewIterator(Iterator[Any]):
             position, self.begun = self._view._begin(self, self._loaded)
             worker = self.worker
             share = {} if worker is None else {"worker": worker.number, "workers": worker.count}
+            if worker is not None and position.state is None:
+                self._view._leave(self._steps, position.epoch)
             self._iterator = self._steps.begin(position, **share, may_differ=self._may_differ | self._view._may_differ)
+            if position.state is not None:
+                self._view._leave(self._steps, None if worker is None else position.epoch)
             if worker is None:
                 self._view._position = None
         return self._iterator

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who reads a view: ranks, loader workers, what wraps it, and the numbers of its passes."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -8,10 +9,12 @@ from typing import Any
 from weakref import ref
 from zlib import crc32
 
+import numpy as np
 import torch
 import torch.distributed
 
 from distinput.cluster.resolve import resolve
+from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least
@@ -187,13 +190,20 @@ _WORKERS, _PASSES = 256, 1024
 _NEXT, _RESUMED, _TAKEN, _FOUND = 0, 1, 2, 2 + _WORKERS
 _TOLD = _FOUND + _PASSES
 _WORDS = _TOLD + 1
+_OF_A_NUMBER = 8
+"""Words for the text of a seed, or of the number of a pass within a pass."""
 
 
 class SharedPasses:
-    """The number of the next pass, and those of the passes that have begun."""
+    """The number of the next pass, those of the passes that have begun, and what they leave to later ones.
 
-    def __init__(self) -> None:
-        self._tensor = torch.zeros(_WORDS, dtype=torch.int64).share_memory_()
+    Args:
+      lasting: how many seeds and numbers of passes they may leave.
+    """
+
+    def __init__(self, lasting: int = 0) -> None:
+        room = _OF_A_NUMBER * (lasting + 1) if lasting else 0
+        self._tensor = torch.zeros(_WORDS + room, dtype=torch.int64).share_memory_()
         self._words = self._tensor.numpy()
 
     @property
@@ -252,6 +262,26 @@ class SharedPasses:
         newest = self.begun + 1  # the worker that recorded the pass may not have counted it yet
         return word & LAST_PASS, newest - (newest - (word >> 24)) % _SERIAL
 
+    @property
+    def lasts(self) -> bool:
+        """Whether passes leave anything to later ones."""
+        return bool(self._words.size > _WORDS)
+
+    @property
+    def left(self) -> State:
+        """What a pass has left to later ones; empty: nothing yet."""
+        try:
+            found: State = json.loads(self._words[_WORDS:].tobytes().rstrip(b"\0") or b"{}")
+        except ValueError:  # another worker of the pass is about to write what this one knows
+            return {}
+        return found
+
+    def leave(self, state: State) -> None:
+        """Leave something to later passes, as all workers of this one do."""
+        text, room = json.dumps(state).encode(), self._words[_WORDS:]
+        if len(text) <= room.nbytes:
+            room[:] = np.frombuffer(text.ljust(room.nbytes, b"\0"), np.int64)
+
     def tell(self) -> bool:
         """True for the first call in all processes that share the numbers."""
         first = not self._words[_TOLD]
@@ -260,8 +290,8 @@ class SharedPasses:
 
     def copy(self) -> "SharedPasses":
         """The same numbers in memory of its own, for a process that is no loader worker of this one."""
-        made = SharedPasses()
-        made._words[:] = self._words
+        made = SharedPasses.__new__(SharedPasses)
+        made.__setstate__({"words": self._words.tolist()})
         return made
 
     def __getstate__(self) -> dict[str, Any]:
@@ -270,12 +300,9 @@ class SharedPasses:
         return {"words": self._words.tolist()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "tensor" in state:
-            self._tensor = state["tensor"]
-            self._words = self._tensor.numpy()
-            return
-        SharedPasses.__init__(self)
-        self._words[:] = state["words"]
+        own = "tensor" not in state
+        self._tensor = torch.tensor(state["words"]).share_memory_() if own else state["tensor"]
+        self._words = self._tensor.numpy()
 
 
 def _after(now: int) -> int:

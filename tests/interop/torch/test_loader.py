@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 
-import distinput as di
-from distinput.interop.torch import IterableView, Loader
+import distinput as di  # noqa: E402 - needs PyTorch
+from distinput.interop.torch import IterableView, Loader  # noqa: E402
 
 Dataset = di.data.Dataset
 SHUFFLED = Dataset.range(10).shuffle(10, seed=1).batch(3)
@@ -191,3 +191,67 @@ def test_a_cache_keeps_the_first_pass_behind_steps_that_draw_seeds() -> None:
     again = Loader(made())
     again.load_state_dict(loader.state_dict())
     assert [begun + rows(again), rows(again)] == [first, first]
+
+
+def _plain(dataset: Dataset[Any], workers: int) -> Any:
+    return torch.utils.data.DataLoader(IterableView(dataset), batch_size=None, num_workers=workers)
+
+
+def _stateful(dataset: Dataset[Any], workers: int) -> Any:
+    module = pytest.importorskip("torchdata.stateful_dataloader")
+    return module.StatefulDataLoader(IterableView(dataset), batch_size=None, num_workers=workers)
+
+
+def _loader(dataset: Dataset[Any], workers: int) -> Any:
+    return Loader(dataset, num_workers=workers)
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("made", [_plain, _stateful])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_cache_keeps_the_first_pass_whatever_starts_the_workers(made: Any, method: str) -> None:
+    first = [batch.tolist() for batch in _kept()]
+    loader = made(_kept(), 1)
+    loader.multiprocessing_context = method
+    assert [rows(loader) for _ in range(2)] == [first, first]
+
+
+def test_a_view_whose_caches_workers_fill_tells_which_pass_they_keep() -> None:
+    view = IterableView(_kept())
+    loader = torch.utils.data.DataLoader(view, batch_size=None, num_workers=1)
+    first, _ = rows(loader), rows(loader)
+    again = IterableView(_kept())
+    again.load_state_dict(view.state_dict(steps=1))
+    assert again.position == (1, 1)
+    assert [rows(again), rows(again)] == [first[1:], first]
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("made", [_stateful, _loader])
+def test_passes_behind_a_restart_have_the_drawn_seeds_of_before(made: Any, workers: int) -> None:
+    def shuffled() -> Dataset[Any]:
+        return Dataset.range(12).shuffle(12).batch(3)
+
+    loader = made(shuffled(), workers)
+    steps = iter(loader)
+    next(steps)
+    state = loader.state_dict()
+    wanted = [rows(steps), rows(loader), rows(loader)]
+    again = made(shuffled(), workers)
+    again.load_state_dict(state)
+    assert [rows(again) for _ in range(3)] == wanted
+
+
+def test_a_state_after_a_restart_has_the_drawn_seeds_of_the_workers() -> None:
+    loaders = [Loader(Dataset.range(12).shuffle(12).batch(3), num_workers=1) for _ in range(3)]
+    steps = iter(loaders[0])
+    next(steps)
+    state = loaders[0].state_dict()
+    wanted = rows(steps)
+    for loader in loaders[1:]:
+        loader.load_state_dict(state)
+        steps = iter(loader)
+        assert next(steps).tolist() == wanted.pop(0)
+        state = loader.state_dict()
+    assert rows(steps) == wanted
