@@ -14,7 +14,7 @@ from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, final
 
-from distinput.columns.column import Column, Ints, LazyColumn, StackError
+from distinput.columns.column import Column, Dense, Ints, LazyColumn, StackError
 from distinput.columns.ragged import Objects
 from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
 from distinput.columns.state import Mark, State
@@ -320,6 +320,13 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
         return first
     columns = [joined_columns(parts) for parts in zip(*[b.columnar().columns for b in blocks], strict=True)]
     return ColumnBlock(first.structure, columns, sum(b.size for b in blocks))
+
+
+def numbers_of(block: Block) -> Ints:
+    """The elements of a block, each of which is one number, [n]."""
+    (column,) = block.materialize().columns
+    assert isinstance(column, Dense)
+    return column.array
 
 
 def stack_prefix(block: Block, size: int) -> tuple[Block, StackError | None]:

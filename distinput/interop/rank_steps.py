@@ -6,14 +6,13 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block
 from distinput.columns.state import State, is_count
 from distinput.data.dataset import Dataset
 from distinput.data.iterator import DatasetIterator, HandMark
 from distinput.data.seal import Seal, opened, place_in, sealed
 from distinput.distribute.input.dealing import StepPadding
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.files.manifest import FileTable
 from distinput.names.lazy import dataclass
 from distinput.ops.reader import FileNames
 from distinput.ops.rebatch import row_counts
@@ -25,7 +24,6 @@ from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
 from distinput.sharding.own_rows import batch_size_of, has_batches, own_steps, unstated, with_common_order
-from distinput.values.nest import LEAF
 from distinput.values.spec import Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
@@ -41,11 +39,6 @@ class ShardNames(FileNames):
     @cached_property
     def names(self) -> None:  # type: ignore[override]  # nothing is known of them but that they are there
         return None
-
-    @staticmethod
-    def of(table: FileTable) -> "ShardNames":
-        """All names of a table."""
-        return ShardNames(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} shards", table=table)
 
 
 # ----------------------------------------------------------------------------

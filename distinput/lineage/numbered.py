@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, block_rows, concat_blocks
+from distinput.columns.block import Block, ColumnBlock, block_rows, concat_blocks, numbers_of
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
@@ -391,7 +391,7 @@ class Numbered:
 
     def single_numbers(self, rows: Ints, epoch: int) -> Ints:
         """The numbers [n] of elements that are `single`."""
-        return _only(self.node.fetch(rows, epoch)) if len(rows) else rows
+        return numbers_of(self.node.fetch(rows, epoch)) if len(rows) else rows
 
     def element(self, step: int, epoch: int) -> tuple[int, Callable[[Ints], Ints]]:
         """How many rows an element has, and what gives the numbers of the records of some of them: [n] -> [n, of a row].
@@ -408,7 +408,9 @@ class Numbered:
         begin, n = step * size, source.cardinality
 
         def numbers_at(rows: Ints) -> Ints:
-            return _only(source.fetch(rows + begin, epoch)) if len(rows) else rows  # some steps cannot fetch nothing
+            return (
+                numbers_of(source.fetch(rows + begin, epoch)) if len(rows) else rows
+            )  # some steps cannot fetch nothing
 
         return size if n < 0 else min(size, n - begin), numbers_at
 
@@ -446,7 +448,7 @@ class Numbered:
         rows = rows if n < 0 else rows[rows < n]
         if not len(rows):
             return []
-        hit = np.isin(_only(node.input.fetch(rows, epoch)), numbers)
+        hit = np.isin(numbers_of(node.input.fetch(rows, epoch)), numbers)
         return np.unique(rows[hit] // size).tolist()  # type: ignore[no-any-return]
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
@@ -499,13 +501,6 @@ class Numbered:
 def _single(node: Node) -> bool:
     """Whether each of its elements is one number."""
     return node.spec.structure.is_leaf and node.spec.leaves[0].shape == ()
-
-
-def _only(block: Block) -> Ints:
-    """The numbers of records that stand alone."""
-    (column,) = block.columnar().columns
-    assert isinstance(column, Dense)
-    return column.array
 
 
 def flat_numbers(element: Any) -> Ints:

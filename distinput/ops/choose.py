@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, concat_blocks, failed, rows_within
+from distinput.columns.block import Block, ColumnBlock, concat_blocks, failed, numbers_of, rows_within
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State, is_count
@@ -85,7 +85,7 @@ class Choose(Node):
             if not selector.size:
                 yield selector.passed(), mark()
                 continue
-            values = _numbers(selector.peek(min(most, selector.size)))
+            values = numbers_of(selector.peek(min(most, selector.size)))
             bad = np.flatnonzero((values < 0) | (values >= len(sources)))
             sound = values[: bad[0]] if len(bad) else values
             passes = None if self.stop_on_empty_dataset else over
@@ -124,12 +124,6 @@ class Choose(Node):
 
 _MOST_PASSED = 100_000_000
 """So many numbers in a row may be of datasets that have ended; more take seconds, and there may be no other forever."""
-
-
-def _numbers(block: Block) -> Ints:
-    column = block.materialize().columns[0]
-    assert isinstance(column, Dense)
-    return column.array
 
 
 def gathered(

@@ -18,6 +18,7 @@ from distinput.columns.block import (
     Step,
     Trouble,
     fault_of,
+    numbers_of,
     trace_text,
     trouble_of,
 )
@@ -260,14 +261,8 @@ def files_of(reader: Reader, blocks: list[tuple[Block, State | None]]) -> list[s
     assert reader.counts is not None
     names, ends = reader.counts
     return [
-        names[file] for block, _ in blocks for file in np.unique(np.searchsorted(ends, _numbers(block), "right") - 1)
+        names[file] for block, _ in blocks for file in np.unique(np.searchsorted(ends, numbers_of(block), "right") - 1)
     ]
-
-
-def _numbers(block: Block) -> Ints:
-    (column,) = block.columnar().columns
-    assert isinstance(column, Dense)
-    return column.array
 
 
 class PieceTask:
@@ -339,7 +334,9 @@ class PieceTask:
         vars(self.reader)["counts"] = self.counts
         if any(stamp_of(path) != stamp for path, stamp in piece.stamps.items()):
             raise LookupError("another version of a file")
-        return piece._replace(blocks=[(self.reader.fetch(_numbers(block), 0), after) for block, after in piece.blocks])
+        return piece._replace(
+            blocks=[(self.reader.fetch(numbers_of(block), 0), after) for block, after in piece.blocks]
+        )
 
     def _made(self, block: Block) -> Block:
         return packed(block, "on_workers") if self.elsewhere else block.materialize()

@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import cached_property, partial
 from itertools import chain
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -74,10 +74,10 @@ class FileNames(Slices):
         """All names, as they were listed."""
         return NamesFingerprint(self.table.names, self.table)
 
-    @staticmethod
-    def of(table: FileTable) -> "FileNames":
+    @classmethod
+    def of(cls, table: FileTable) -> Self:
         """All names of a table."""
-        return FileNames(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} files", table=table)
+        return cls(ColumnBlock(LEAF, [table.names], len(table)), f"{len(table)} {cls.op}", table=table)
 
 
 # ----------------------------------------------------------------------------

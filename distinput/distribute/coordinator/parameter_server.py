@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, lru_cache, partial
@@ -19,7 +19,7 @@ from distinput.distribute.coordinator.coordinator import no_coordinator
 from distinput.distribute.coordinator.per_worker import MakeOwn, PerWorkerVariable
 from distinput.distribute.coordinator.servers import Servers
 from distinput.distribute.coordinator.worker_seat import is_worker
-from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
+from distinput.distribute.core.options import InputContext, InputOptions
 from distinput.distribute.core.strategy import Strategy
 from distinput.distribute.core.values import has_distributed
 from distinput.distribute.devices import chosen_devices
@@ -133,8 +133,8 @@ class ParameterServerStrategy(Closing, Strategy):
     """Asynchronous training: variables are on parameter servers, and workers run functions independently of each other.
 
     Create the strategy in one process, the coordinator; make a `ClusterCoordinator` of it, and schedule functions. Inside
-    a scheduled function, `run` calls a function on each replica of the worker. Every worker iterates over the whole
-    dataset.
+    a scheduled function, `run` calls a function on each replica of the worker; on the coordinator it logs a warning. Every
+    worker iterates over the whole dataset.
 
     Variables are created in turn on the servers. With a partitioner, a large variable is split along its first axis, and its
     parts are on several servers. Any function that runs on a worker can read and change variables; each single change
@@ -249,19 +249,9 @@ class ParameterServerStrategy(Closing, Strategy):
 
     # ---- running, on the replicas of one worker
 
-    def run(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: RunOptions | None = None,
-    ) -> Any:
-        """Call `fn` on each replica of the worker on which this is called; see `Strategy.run`.
-
-        A warning is logged if that is the coordinator.
-        """
+    def _run(self, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         _warn_on_coordinator("run")
-        return super().run(fn, args, kwargs, options)
+        return super()._run(fn, given, named)
 
     def reduce(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.seats.seats import Placed, SeatLost, Seats
+from distinput.distribute.seats.seats import Placed, SeatLost, Seats, emptied
 from distinput.distribute.variables.store import HostStore
 from distinput.distribute.variables.variable import rows_at
 from distinput.errors import UnavailableError
@@ -188,7 +188,7 @@ class Servers:
         index = self.devices.index(device)
         try:
             holder = self._holder(index, device)
-            holder.call("make", key, value, _taken(self._dropped[index]))
+            holder.call("make", key, value, emptied(self._dropped[index]))
         except SeatLost as loss:
             raise server_lost(loss.seat) from loss
         store = ServerStore(holder, key, value.dtype, tuple(value.shape), device)
@@ -202,10 +202,3 @@ class Servers:
             if holder is None:
                 holder = self._holders[index] = self._seats.place(self._seats.servers[index], partial(Holder, device))
             return holder
-
-
-def _taken(keys: "deque[int]") -> Sequence[int]:
-    taken = []
-    while keys:
-        taken.append(keys.popleft())
-    return taken

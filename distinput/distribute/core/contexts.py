@@ -569,10 +569,3 @@ def _raise_first(replicas: Replicas, fn: Callable[..., Any], meeting: Rendezvous
         raise error
     finally:
         del error, failures  # a traceback that refers to itself would keep the strategy and its threads
-
-
-def wrong_arguments(args: object) -> ValueError:
-    """The error for positional arguments that are neither a list nor a tuple, of the type that TensorFlow raises."""
-    return ValueError(
-        f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
-    )

@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The current strategy and the current replica context; the strategy that is current outside all scopes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from distinput.distribute.core.contexts import (
-    Mode,
-    ReplicaContext,
-    modes,
-    outside,
-    require_cross_replica,
-    wrong_arguments,
-)
+from distinput.distribute.core.contexts import Mode, ReplicaContext, modes, outside
 from distinput.distribute.core.one_device import SingleReplica
-from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
+from distinput.distribute.core.options import InputContext, InputOptions
 from distinput.distribute.core.replicas import part
 from distinput.distribute.core.strategy import Strategy
 
@@ -33,18 +26,8 @@ class DefaultStrategy(SingleReplica):
     is_default = True
     per_replica_input = "ignored"
 
-    def run(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: RunOptions | None = None,
-    ) -> Any:
-        """Call `fn` here and now; see `Strategy.run`."""
-        if not isinstance(args, tuple | list):
-            raise wrong_arguments(args)
-        require_cross_replica(self)
-        return fn(*args, **(kwargs or {}))
+    def _run(self, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return fn(*given, **named)
 
     def experimental_distribute_dataset(self, dataset: Any, options: InputOptions | None = None) -> Any:
         """The dataset itself; see `Strategy.experimental_distribute_dataset`."""

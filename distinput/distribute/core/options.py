@@ -22,7 +22,7 @@ class InputReplicationMode(Enum):
     PER_REPLICA = "PER_REPLICA"
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class InputOptions:
     """How a dataset is distributed.
 
@@ -59,37 +59,23 @@ class InputOptions:
     Source: `tf.distribute.InputOptions`; `balanced_split`, `tail` and `balance_replicas` are distinput's own.
     """
 
-    experimental_fetch_to_device: bool
-    experimental_replication_mode: InputReplicationMode
-    experimental_place_dataset_on_device: bool
-    experimental_per_replica_buffer_size: int
-    balanced_split: bool
-    tail: str
-    balance_replicas: Callable[..., Any] | str | Sequence[str] | None
+    experimental_fetch_to_device: bool | None = None
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+    balanced_split: bool = False
+    tail: str = "partial"
+    balance_replicas: Callable[..., Any] | str | Sequence[str] | None = None
 
-    def __init__(
-        self,
-        experimental_fetch_to_device: bool | None = None,
-        experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER,
-        experimental_place_dataset_on_device: bool = False,
-        experimental_per_replica_buffer_size: int = 1,
-        balanced_split: bool = False,
-        tail: str = "partial",
-        balance_replicas: Callable[..., Any] | str | Sequence[str] | None = None,
-    ) -> None:
-        if tail not in TAILS:
-            raise ValueError(f"InputOptions: tail must be one of {', '.join(TAILS)}, got {tail!r}")
-        if not isinstance(balance_replicas, Callable | str | list | tuple | None) or balance_replicas in ("", [], ()):  # type: ignore[arg-type]
-            raise TypeError(f"InputOptions: balance_replicas must be a function, or names, got {balance_replicas!r}")
-        fetch = True if experimental_fetch_to_device is None else experimental_fetch_to_device
-        put = object.__setattr__
-        put(self, "experimental_fetch_to_device", fetch)
-        put(self, "experimental_replication_mode", experimental_replication_mode)
-        put(self, "experimental_place_dataset_on_device", experimental_place_dataset_on_device)
-        put(self, "experimental_per_replica_buffer_size", experimental_per_replica_buffer_size)
-        put(self, "balanced_split", balanced_split or balance_replicas is not None)
-        put(self, "tail", tail)
-        put(self, "balance_replicas", balance_replicas)
+    def __post_init__(self) -> None:
+        given = self.balance_replicas
+        if self.tail not in TAILS:
+            raise ValueError(f"InputOptions: tail must be one of {', '.join(TAILS)}, got {self.tail!r}")
+        if not isinstance(given, Callable | str | list | tuple | None) or given in ("", [], ()):  # type: ignore[arg-type]
+            raise TypeError(f"InputOptions: balance_replicas must be a function, or names, got {given!r}")
+        if self.experimental_fetch_to_device is None:
+            object.__setattr__(self, "experimental_fetch_to_device", True)
+        object.__setattr__(self, "balanced_split", self.balanced_split or given is not None)
 
     @property
     def per_replica(self) -> bool:
@@ -117,6 +103,7 @@ class RunOptions:
 # ---- The input pipeline that a dataset function builds: its number, and how many there are
 
 
+@dataclass(frozen=True, eq=False)
 class InputContext:
     """The argument that `distribute_datasets_from_function` passes to the function.
 
@@ -135,27 +122,9 @@ class InputContext:
     Source: `tf.distribute.InputContext`.
     """
 
-    __slots__ = ("_input_pipeline_id", "_num_input_pipelines", "_num_replicas_in_sync")
-
-    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
-        self._num_input_pipelines = num_input_pipelines
-        self._input_pipeline_id = input_pipeline_id
-        self._num_replicas_in_sync = num_replicas_in_sync
-
-    @property
-    def num_input_pipelines(self) -> int:
-        """The number of input pipelines."""
-        return self._num_input_pipelines
-
-    @property
-    def input_pipeline_id(self) -> int:
-        """The number of this pipeline, from 0."""
-        return self._input_pipeline_id
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """The number of replicas that the pipelines feed."""
-        return self._num_replicas_in_sync
+    num_input_pipelines: int = 1
+    input_pipeline_id: int = 0
+    num_replicas_in_sync: int = 1
 
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
         """The global batch size divided by the number of replicas.
@@ -170,24 +139,17 @@ class InputContext:
             raise TypeError(
                 f"get_per_replica_batch_size: global_batch_size must be an integer, got {global_batch_size!r}"
             )
-        if global_batch_size % self._num_replicas_in_sync:
+        if global_batch_size % self.num_replicas_in_sync:
             raise ValueError(
                 f"The `global_batch_size` {global_batch_size!r} is not divisible by `num_replicas_in_sync` "
-                f"{self._num_replicas_in_sync!r}; batch by it yourself, or use experimental_distribute_dataset, which "
+                f"{self.num_replicas_in_sync!r}; batch by it yourself, or use experimental_distribute_dataset, which "
                 "cuts any size"
             )
-        return global_batch_size // self._num_replicas_in_sync
+        return global_batch_size // self.num_replicas_in_sync
 
     def __str__(self) -> str:
-        pipeline, total = self._input_pipeline_id, self._num_input_pipelines
+        pipeline, total = self.input_pipeline_id, self.num_input_pipelines
         return f"tf.distribute.InputContext(input pipeline id {pipeline}, total: {total})"
-
-    def __repr__(self) -> str:
-        return (
-            f"InputContext(num_input_pipelines={self._num_input_pipelines}, "
-            f"input_pipeline_id={self._input_pipeline_id}, "
-            f"num_replicas_in_sync={self._num_replicas_in_sync})"
-        )
 
 
 # ---- How workers communicate: TensorFlow's names for the engine, and the options that carry it

@@ -13,7 +13,6 @@ from distinput.distribute.core.contexts import (
     modes,
     require_cross_replica,
     run_on_replicas,
-    wrong_arguments,
 )
 from distinput.distribute.core.options import InputContext, InputOptions, RunOptions
 from distinput.distribute.core.replica_reducer import LocalReducer, gather_nest, reduce_nest
@@ -301,9 +300,15 @@ class Strategy:
         Source: `tf.distribute.Strategy.run`.
         """
         if not isinstance(args, tuple | list):
-            raise wrong_arguments(args)
+            raise ValueError(  # noqa: TRY004 - the type that TensorFlow raises
+                f"run: positional args must be a list or tuple, got a {type(args).__name__}; write args=(x,) for one"
+            )
         require_cross_replica(self)
-        return run_on_replicas(self, self._replicas, fn, tuple(args), dict(kwargs) if kwargs else {})
+        return self._run(fn, tuple(args), dict(kwargs) if kwargs else {})
+
+    def _run(self, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What `run` does with arguments that can be."""
+        return run_on_replicas(self, self._replicas, fn, given, named)
 
     # ---- cross-replica arithmetic
 

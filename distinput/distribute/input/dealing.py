@@ -14,7 +14,7 @@ from distinput.data.dataset import Dataset
 from distinput.distribute.core.replicas import Replicas
 from distinput.distribute.core.values import PartialPerReplica, PerReplica
 from distinput.errors import InvalidArgumentError, UnimplementedError
-from distinput.names.lazy import later
+from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import Assignment
 from distinput.sharding.own_rows import batch_size_of
 from distinput.values.leaves import shape_of, zero
@@ -39,6 +39,7 @@ else:
 # ---- The spec of a leaf that has one component for each replica
 
 
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class PerReplicaSpec:
     """Describes a `PerReplica` leaf: one spec for each local replica.
 
@@ -52,18 +53,10 @@ class PerReplicaSpec:
     Source: the type spec of the per-replica values of `tf.distribute`.
     """
 
-    __slots__ = ("value_specs",)
-
     value_specs: tuple[Any, ...]
 
     def __init__(self, *value_specs: Any) -> None:
-        self.value_specs = value_specs
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PerReplicaSpec) and self.value_specs == other.value_specs
-
-    def __hash__(self) -> int:
-        return hash(self.value_specs)
+        object.__setattr__(self, "value_specs", value_specs)
 
     def __repr__(self) -> str:
         specs = self.value_specs

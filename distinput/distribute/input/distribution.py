@@ -281,7 +281,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         check_same_shapes(source.spec, options, consumer, agrees=source.agrees)
     ahead = options.experimental_per_replica_buffer_size
     padding = StepPadding(source.spec, -(-rows // replicas.total)) if options.tail == "pad" else None
-    return DistributedDataset(source, Delivery(consumer, padding, options.experimental_fetch_to_device, ahead))
+    return DistributedDataset(source, Delivery(consumer, padding, bool(options.experimental_fetch_to_device), ahead))
 
 
 def _terms(consumer: Consumer, dataset: Any) -> Terms:
@@ -551,5 +551,5 @@ def distribute_from_function(
     if consumer.only_numbers:
         check_same_shapes(spec, options, consumer, agrees=source.agrees)
     return DistributedDatasetsFromFunction(
-        source, Delivery(consumer, fetch=options.experimental_fetch_to_device, ahead=ahead)
+        source, Delivery(consumer, fetch=bool(options.experimental_fetch_to_device), ahead=ahead)
     )

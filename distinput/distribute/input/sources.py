@@ -113,11 +113,30 @@ WHOLE: Mapping[str, Any] = {"cut": "batches"}
 """The layout of states that are positions in the global batches: any number of workers and replicas can continue."""
 
 
-def cut_in_words(balanced: bool) -> str:
-    """How global batches are cut, in words."""
-    if balanced:
-        return "each global batch on its own, into parts whose sizes differ by at most one"
-    return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
+class OfGlobalBatches:
+    """What sources say that give pieces of global batches.
+
+    Args:
+      terms: the properties of all steps.
+      balanced: True if the pieces of a batch differ by at most one row.
+    """
+
+    terms: Terms
+    balanced: bool
+
+    @property
+    def cut(self) -> str:
+        """How global batches are cut, in words."""
+        if self.balanced:
+            return "each global batch on its own, into parts whose sizes differ by at most one"
+        return "each global batch on its own, into equal parts, rounded up; the last ones may be short or empty"
+
+    @property
+    def num_steps(self) -> int:
+        """The number of steps, where it is known beforehand."""
+        if self.terms.cardinality == INFINITE:
+            return INFINITE
+        return UNKNOWN if self.terms.steps is None or self.terms.full_rows else self.terms.steps
 
 
 def lockstep_of(
@@ -282,7 +301,7 @@ class Steps(ABC):
 
 @final
 @dataclass(frozen=True)
-class CutBatches:
+class CutBatches(OfGlobalBatches):
     """Each worker reads all global batches and keeps its pieces of them.
 
     Args:
@@ -312,16 +331,6 @@ class CutBatches:
     @property
     def agrees(self) -> bool:
         return self.terms.agrees
-
-    @property
-    def cut(self) -> str:
-        return cut_in_words(self.balanced)
-
-    @property
-    def num_steps(self) -> int:
-        if self.terms.cardinality == INFINITE:
-            return INFINITE
-        return UNKNOWN if self.terms.steps is None or self.terms.full_rows else self.terms.steps
 
     @property
     def plan(self) -> str | None:
@@ -653,7 +662,7 @@ class OwnBatches:
 
 @final
 @dataclass(frozen=True)
-class OwnPiecesSource:
+class OwnPiecesSource(OfGlobalBatches):
     """Each worker reads only its own pieces of the global batches; all workers know the number of steps beforehand.
 
     Args:
@@ -675,16 +684,6 @@ class OwnPiecesSource:
     pipelines = 1
     reads = "only this worker's rows of each global batch"
     plan = None
-
-    @property
-    def cut(self) -> str:
-        return cut_in_words(self.balanced)
-
-    @property
-    def num_steps(self) -> int:
-        if self.terms.cardinality == INFINITE:
-            return INFINITE
-        return UNKNOWN if self.terms.steps is None else self.terms.steps
 
     def begin(self) -> "OwnSteps":
         batches = self.batches.now

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from distinput.distribute.seats.seats import SeatLost
+from distinput.distribute.seats.seats import SeatLost, emptied
 from distinput.values import buffers
 
 # ---- Python objects over a connected socket, one at a time in each direction: a request, then its answer
@@ -291,7 +291,7 @@ class Links:
         try:
             if timeout is not None:
                 connection.settimeout(timeout)
-            send(connection, (number, method, args, self._dropped()))
+            send(connection, (number, method, args, emptied(self.dropped)))
             succeeded, value = receive(connection)
             if timeout is not None:
                 connection.settimeout(None)
@@ -343,14 +343,6 @@ class Links:
                 return made
         made.close()
         raise SeatLost(self.seat, self.lost, started=False)
-
-    def _dropped(self) -> tuple[int, ...]:
-        if not self.dropped:
-            return ()
-        numbers = []
-        while self.dropped:
-            numbers.append(self.dropped.popleft())
-        return tuple(numbers)
 
     def _give_up(self, connection: socket.socket) -> None:
         with self._lock:

@@ -10,6 +10,7 @@ An engine knows nothing of closures and variables: what is placed at a worker is
 one.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -126,3 +127,11 @@ class Seats(Protocol):
 
         What the engine started, such as processes, ends; what it was given, such as a client, stays open.
         """
+
+
+def emptied(numbers: "deque[int]") -> tuple[int, ...]:
+    """The numbers of what is dropped at a seat; others may add to them meanwhile, and are not waited for."""
+    taken = []
+    while numbers:
+        taken.append(numbers.popleft())
+    return tuple(taken)

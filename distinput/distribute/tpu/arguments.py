@@ -16,7 +16,7 @@ from distinput.distribute.core.values import DistributedValues, replica_leaves
 from distinput.distribute.tpu.compiled_context import current_trace
 from distinput.distribute.tpu.mesh import DeviceValues, ReplicaMesh, as_device_array, local_parts
 from distinput.distribute.variables.store import UPDATES, refuse_pickling
-from distinput.distribute.variables.variable import Variable
+from distinput.distribute.variables.variable import Reference, Variable
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.values.nest import Structure
@@ -29,21 +29,6 @@ from distinput.values.nest import Structure
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 _FOLLOWED = (*_SCALARS, FunctionType, Variable)
 """Globals that are part of a program: another one of these under the same name is another program."""
-
-
-class Same:
-    """An object as part of a key: equal only to itself. It is kept alive, so its identity is not given to another."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.value is self.value
 
 
 @dataclass(frozen=True)
@@ -266,7 +251,7 @@ def _constant_key(value: Any) -> Any:
         return kind, repr(value)  # 0.0 and -0.0 are two values, NaN is one
     if kind in _SCALARS:
         return kind, value
-    return function_key(value) if isinstance(value, FunctionType | MethodType | partial) else Same(value)
+    return function_key(value) if isinstance(value, FunctionType | MethodType | partial) else Reference(value)
 
 
 def function_key(function: Any, depth: int = 4) -> Any:
@@ -281,14 +266,14 @@ def function_key(function: Any, depth: int = 4) -> Any:
     (True, False)
     """
     if depth == 0:
-        return Same(function)
+        return Reference(function)
     if isinstance(function, MethodType):
-        return "method", function_key(function.__func__, depth - 1), Same(function.__self__)
+        return "method", function_key(function.__func__, depth - 1), Reference(function.__self__)
     if isinstance(function, partial):
         pairs = tuple([(key, _inner_key(value, depth)) for key, value in sorted(function.keywords.items())])
         return "partial", function_key(function.func, depth - 1), *[_inner_key(v, depth) for v in function.args], pairs
     if not isinstance(function, FunctionType):
-        return Same(function)
+        return Reference(function)
     code: CodeType = function.__code__
     cells = tuple([_cell_key(cell, function, depth) for cell in function.__closure__ or ()])
     defaults = tuple([_inner_key(value, depth) for value in function.__defaults__ or ()])
@@ -297,11 +282,11 @@ def function_key(function: Any, depth: int = 4) -> Any:
     named_globals = tuple(
         [_global_key(known[name]) for name in code.co_names if name in known and isinstance(known[name], _FOLLOWED)]
     )
-    return code, Same(known), cells, defaults, pairs, named_globals
+    return code, Reference(known), cells, defaults, pairs, named_globals
 
 
 def _global_key(value: Any) -> Any:
-    return _constant_key(value) if type(value) in _SCALARS else Same(value)
+    return _constant_key(value) if type(value) in _SCALARS else Reference(value)
 
 
 def _inner_key(value: Any, depth: int) -> Any:
@@ -315,7 +300,7 @@ def _cell_key(cell: Any, function: Any, depth: int) -> Any:
         value = cell.cell_contents
     except ValueError:  # a name that has no value yet
         return None
-    return Same(value) if value is function else _inner_key(value, depth)
+    return Reference(value) if value is function else _inner_key(value, depth)
 
 
 # ----------------------------------------------------------------------------

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replicas on JAX devices; the function of a run is traced once and compiled for all of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from distinput.distribute.core.array_arithmetic import ReduceOp
-from distinput.distribute.core.contexts import modes, require_cross_replica, wrong_arguments
-from distinput.distribute.core.options import RunOptions
+from distinput.distribute.core.contexts import modes, require_cross_replica
 from distinput.distribute.core.replicas import Consumer
 from distinput.distribute.core.strategy import Strategy, StrategyExtended
 from distinput.distribute.core.values import replica_leaves
@@ -121,6 +120,12 @@ class TPUStrategy(Strategy):
     proved that these change nothing: a function of each row alone, or one that uses `get_replica_context().row_mask`
     wherever it sums over rows. Otherwise each replica runs the function as it is. Results are the same in all cases.
 
+    Arrays among the arguments of `run` are inputs of the program, everything else is part of it, and its `options` are
+    ignored. In its results arrays are `PerReplica` values on the devices, numbers `PerReplica` values on the host; other
+    leaves, and arrays that all replicas were given, come back as they are. Results may still be being computed. A function
+    that looks at the values of arrays cannot be compiled, which is a TypeError; an array that is no number, or does not fit
+    into 32 bits, is an InvalidArgumentError.
+
     Args:
       tpu_cluster_resolver: the description of the devices, such as a `TPUClusterResolver`; None for all of `jax.devices()`.
       experimental_device_assignment: a `DeviceAssignment`, which says which devices are the cores of each replica; None
@@ -139,6 +144,11 @@ class TPUStrategy(Strategy):
     >>> step = strategy.run(lambda: di.distribute.get_replica_context().replica_id_in_sync_group)
     >>> int(strategy.reduce("SUM", step, axis=None)) == sum(range(strategy.num_replicas_in_sync))
     True
+    >>> import jax.numpy as jnp
+    >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(20).batch(8))
+    >>> losses = [strategy.run(lambda x: jnp.square(x), args=(batch,)) for batch in dataset]
+    >>> int(sum([strategy.reduce("SUM", loss, axis=0) for loss in losses]))
+    2470
 
     Source: `tf.distribute.TPUStrategy`.
     """
@@ -211,47 +221,8 @@ class TPUStrategy(Strategy):
             "TPUStrategy cannot be sent to another process: its devices belong to this one; make it there"
         )
 
-    def run(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: RunOptions | None = None,
-    ) -> Any:
-        """Run `fn` on every replica, as one compiled program.
-
-        Args:
-          fn: traced with the replica's components of distributed values. Arrays are inputs of the program; everything else
-            is part of it.
-          args: a list or tuple of positional arguments, each any nest.
-          kwargs: named arguments.
-          options: ignored.
-
-        Returns:
-          One nest of the replicas' results. Arrays are `PerReplica` values on the devices, numbers `PerReplica` values on
-          the host; other leaves, and arrays that all replicas were given, come back as they are. Results may still be being
-          computed.
-
-        Raises:
-          ValueError: `args` is not a list or tuple.
-          TypeError: the function looks at the values of arrays, so it cannot be compiled; `compile=False` runs it.
-          InvalidArgumentError: an argument is not a number, or does not fit into 32 bits.
-          RuntimeError: inside another strategy's scope or inside `run`.
-
-        >>> import distinput as di
-        >>> import jax.numpy as jnp
-        >>> strategy = di.distribute.TPUStrategy()
-        >>> dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(20).batch(8))
-        >>> losses = [strategy.run(lambda x: jnp.square(x), args=(batch,)) for batch in dataset]
-        >>> int(sum([strategy.reduce("SUM", loss, axis=0) for loss in losses]))
-        2470
-
-        Source: `tf.distribute.TPUStrategy.run`.
-        """
-        if not isinstance(args, tuple | list):
-            raise wrong_arguments(args)
-        require_cross_replica(self)
-        return self._engine.run(self._replicas, fn, tuple(args), dict(kwargs) if kwargs else {})
+    def _run(self, fn: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return self._engine.run(self._replicas, fn, given, named)
 
     def reduce(
         self,

@@ -445,7 +445,7 @@ def batches(
     spec = Spec.of(dataset.element_spec)
     _check_leaves(spec)
     rows = _batch_size(dataset, batch_size)
-    shardings = tuple(_shardings(sharding, spec))
+    shardings = tuple(_shardings(_WHO, sharding, spec.structure, "elements"))
     asked = dataset.node, rows, shardings, tail, ahead
     source, delivery = _again(dataset, asked) or _planned(dataset, spec, *asked[1:])
     if isinstance(source, DealtElements):  # where nothing is planned together with other processes
@@ -620,18 +620,18 @@ def _batch_size(dataset: Any, given: int | None) -> int:
     return known or given or 0
 
 
-def _shardings(given: Any, spec: Spec) -> Sequence[Any]:
-    """One sharding for each leaf."""
+def _shardings(who: str, given: Any, structure: Structure, of: str) -> Sequence[Any]:
+    """One sharding for each leaf of elements, or of a step."""
     if isinstance(given, jax.sharding.Sharding):
-        return [given] * len(spec.leaves)
+        return [given] * structure.num_leaves
     try:
-        found = spec.structure.flatten(given)
+        found = structure.flatten(given)
     except TypeError:
         found = [given]
     if not found or not all(isinstance(each, jax.sharding.Sharding) for each in found):
         raise TypeError(
-            f"{_WHO}: sharding must be a jax.sharding.NamedSharding, or a nest of them with the structure of the elements, "
-            f"{spec.structure}, got {given!r}"
+            f"{who}: sharding must be a jax.sharding.NamedSharding, or a nest of them with the structure of the {of}, "
+            f"{structure}, got {given!r}"
         )
     return found
 
@@ -728,18 +728,7 @@ def to_global(step: Any, sharding: Any) -> Any:
     [4 5 6 7]
     """
     structure, leaves = replica_leaves(step)
-    if isinstance(sharding, jax.sharding.Sharding):
-        shardings = [sharding] * len(leaves)
-    else:
-        try:
-            shardings = structure.flatten(sharding)
-        except TypeError:
-            shardings = []
-        if not shardings or not all(isinstance(each, jax.sharding.Sharding) for each in shardings):
-            raise TypeError(
-                f"{_WHOLE}: sharding must be a jax.sharding.NamedSharding, or a nest of them with the structure of the step, "
-                f"{structure}, got {sharding!r}"
-            )
+    shardings = _shardings(_WHOLE, sharding, structure, "step")
     return structure.build(
         [
             _leaf(leaf, each, component(path))
