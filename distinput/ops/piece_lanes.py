@@ -29,7 +29,7 @@ from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
 from distinput.plan.reach import ReachedCode
 from distinput.run.lent_memory import Borrower, Lent, Stored, UnseenError, machine, value_of
-from distinput.run.processes import Processes, pickled
+from distinput.run.processes import Dealer, Dealt, Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 from distinput.run.threads import in_lane
@@ -118,73 +118,37 @@ def _note_traces(result: Result, where: str, missing: str = "") -> None:
             each.error.add_note(missing)
 
 
-@dataclass(eq=False)
-class _Handed:
-    """A piece at a worker process.
-
-    Args:
-      worker: which one.
-      result: what came back.
-      error: why nothing did; raised when the turn of the piece comes.
-    """
-
-    worker: int
-    result: Result | None = None
-    error: RuntimeError | None = None
-
-
 class ProcessLanes:
-    """Worker processes. A piece goes to the one that has the fewest to do: on a busy machine one can be twice as fast."""
+    """Worker processes."""
 
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
-        self._processes, self._run, self._chain = processes, run, chain
-        self.count = len(processes)
+        self._dealer = Dealer(processes, lambda: not run.cancelled.is_set())
+        self.count, self._chain = len(processes), chain
         self.most_bytes = max(MOST_BYTES, min(_MOST_PROCESS_BYTES, _MOST_HERE // (AHEAD * self.count)))
         self._begun = Run.clock()
-        self._unanswered: list[deque[_Handed]] = [deque() for _ in range(self.count)]
 
-    def send(self, given: tuple[WorkPiece, bool, bool]) -> _Handed:
+    def send(self, given: tuple[WorkPiece, bool, bool]) -> Dealt:
         piece, *asked = given
         blocks = [(packed(block, "on_workers"), after) for block, after in piece.blocks]
-        for worker, unanswered in enumerate(self._unanswered):
-            while unanswered and self._processes.ready(worker):
-                self._take_answer(worker)
-        worker = min(range(self.count), key=lambda worker: len(self._unanswered[worker]))
         try:
-            self._processes.send(worker, (piece._replace(blocks=blocks), *asked))
+            return self._dealer.send((piece._replace(blocks=blocks), *asked))
         except UnavailableError as error:
             raise self._named(error) from None
-        sent = _Handed(worker)
-        self._unanswered[worker].append(sent)
-        return sent
 
     def piece_seconds(self, left: float | None) -> float:
         """Work that the next piece should be: each costs two processes about a millisecond, and more on a busy machine."""
         return _seconds_of_next(left, self.count, self._begun, PIECE_SECONDS, _PROCESS_SECONDS)
 
-    def ready(self, sent: _Handed) -> bool:
-        return sent not in self._unanswered[sent.worker] or self._processes.ready(sent.worker)
+    def ready(self, sent: Dealt) -> bool:
+        return self._dealer.ready(sent)
 
-    def receive(self, sent: _Handed) -> Result:
-        while sent in self._unanswered[sent.worker]:
-            self._take_answer(sent.worker)
-        if sent.error is not None:
-            raise sent.error
-        assert sent.result is not None
-        return sent.result
-
-    def _take_answer(self, worker: int) -> None:
-        """Wait for the next answer of a worker."""
-        sent = self._unanswered[worker][0]
+    def receive(self, sent: Dealt) -> Result:
         try:
-            sent.result = self._processes.receive(worker, lambda: not self._run.cancelled.is_set())
+            made: Result = self._dealer.receive(sent)
         except UnavailableError as error:
             raise self._named(error) from None
-        except RuntimeError as error:
-            sent.error = error
-        else:
-            _note_traces(sent.result, f"in worker process {self._processes.pids[worker]}")
-        self._unanswered[worker].popleft()
+        _note_traces(made, f"in worker process {sent.pid}")
+        return made
 
     def _named(self, error: UnavailableError) -> UnavailableError:
         error.add_note(f"the work was that of {self._chain}")

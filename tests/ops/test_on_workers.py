@@ -25,7 +25,6 @@ from hypothesis.strategies import integers, sampled_from
 import distinput as di
 from distinput.errors import InvalidArgumentError, UnavailableError
 from distinput.ops import on_workers, piece_lanes
-from distinput.ops.pieces import Result, WorkPiece
 from distinput.testing import check_nothing_left, check_restart
 from distinput.testing.elements import difference, exact
 from distinput.testing.laws.trace import PassTrace
@@ -572,46 +571,6 @@ def test_pieces_for_processes_become_smaller_towards_the_end() -> None:
     assert lanes.piece_seconds(None) == 0.02, "an eighth of what was done"
     many = piece_lanes.ProcessLanes(cast("Any", [None] * 64), cast("Any", None), "")
     assert (lanes.most_bytes, many.most_bytes) == (16 << 20, 4 << 20)
-
-
-class Deaf:
-    "Two processes that answer when they are told to; what each has got, and what it has answered."
-
-    pids = (0, 1)
-
-    def __init__(self) -> None:
-        self.got: list[list[int]] = [[], []]
-        self.answers: list[list[Result | RuntimeError]] = [[], []]
-
-    def __len__(self) -> int:
-        return 2
-
-    def send(self, worker: int, given: Any) -> None:
-        self.got[worker].append(given[0].over)
-
-    def ready(self, worker: int) -> bool:
-        return bool(self.answers[worker])
-
-    def receive(self, worker: int, _: Callable[[], bool]) -> Result:
-        answer = self.answers[worker].pop(0)
-        if isinstance(answer, RuntimeError):
-            raise answer
-        return answer
-
-
-def test_a_piece_goes_to_the_process_that_has_the_fewest() -> None:
-    processes = Deaf()
-    lanes = piece_lanes.ProcessLanes(cast("Any", processes), cast("Any", None), "")
-    sent = [lanes.send((WorkPiece({}, [], number, None), True, False)) for number in range(4)]
-    assert processes.got == [[0, 2], [1, 3]]
-    processes.answers[1] = [Result([], None, 1.0, []), RuntimeError("this one cannot be sent")]
-    sent += [lanes.send((WorkPiece({}, [], number, None), True, False)) for number in (4, 5, 6)]
-    assert processes.got == [[0, 2, 6], [1, 3, 4, 5]], "the second one had answered"
-    assert [lanes.ready(each) for each in sent] == [False, True, False, True, False, False, False]
-    processes.answers[0] = [Result([], None, 0.0, []), Result([], None, 2.0, [])]
-    assert [lanes.receive(each).seconds for each in sent[:3]] == [0.0, 1.0, 2.0]
-    with pytest.raises(RuntimeError, match="this one cannot be sent"):
-        lanes.receive(sent[3])
 
 
 def test_pieces_that_are_read_here_are_whole_beside_a_source_that_may_wait(tmp_path: Path) -> None:
