@@ -35,7 +35,7 @@ from distinput.functions.claim import MadeBlock, behind, formed
 from distinput.functions.compiled import Compiled
 from distinput.kernels.kernel import Flag
 from distinput.names.lazy import dataclass
-from distinput.run.processes import Processes, Workforce, pickled, without
+from distinput.run.processes import Dealer, Dealt, Processes, Workforce, pickled, without
 from distinput.run.run import CoreUse, OpCounters, Run, UnderWay, stopped, thread_use
 from distinput.run.segments import Closed, dumps, dumps_with_buffers, has_cloudpickle
 from distinput.run.threads import Task, check_threads, cores, in_lane, lane
@@ -624,33 +624,29 @@ def called_in_processes(upstream: Stream, state: State, workforce: Workforce, ca
 
 
 class _Processes:
-    """Worker processes, which get parts in turn."""
+    """Worker processes, and how parts get there."""
 
     def __init__(self, processes: Processes, calling: Calling) -> None:
-        self._processes, self._calling = processes, calling
+        self._dealer, self._calling, self._call = Dealer(processes, self.going_on), calling, processes.call
         self.workers = len(processes)
-        self._sent = 0
 
-    def send(self, rows: Block) -> int:
-        """Hand a part to the next worker, and return its number."""
-        worker = self._sent % self.workers
+    def send(self, rows: Block) -> Dealt:
+        """Hand a part to a worker."""
         calling = self._calling
-        self._processes.send(worker, (packed(rows, self._processes.call), calling.chain.kinds, calling.run.tolerant))
-        self._sent += 1
-        return worker
+        return self._dealer.send((packed(rows, self._call), calling.chain.kinds, calling.run.tolerant))
 
-    def ready(self, sent: int) -> bool:
-        """Whether the worker has results."""
-        return self._processes.ready(sent)
+    def ready(self, sent: Dealt) -> bool:
+        """Whether its results are there."""
+        return self._dealer.ready(sent)
 
-    def receive(self, sent: int) -> Done:
-        """The next results of the worker.
+    def receive(self, sent: Dealt) -> Done:
+        """The results of a part.
 
         Raises:
           Closed: the run was closed.
         """
-        done: Done = self._processes.receive(sent, self.going_on)
-        _note_traces(done, f"worker process {self._processes.pids[sent]}")
+        done: Done = self._dealer.receive(sent)
+        _note_traces(done, f"worker process {sent.pid}")
         return done
 
     def going_on(self) -> bool:

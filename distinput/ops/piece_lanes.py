@@ -29,7 +29,7 @@ from distinput.plan.fingerprint import fingerprint
 from distinput.plan.node import Node
 from distinput.plan.reach import ReachedCode
 from distinput.run.lent_memory import Borrower, Lent, Stored, UnseenError, machine, value_of
-from distinput.run.processes import Processes, pickled
+from distinput.run.processes import Dealer, Dealt, Processes, pickled
 from distinput.run.run import Run
 from distinput.run.segments import Closed, Packed, dumps_with_buffers
 from distinput.run.threads import in_lane
@@ -122,36 +122,32 @@ class ProcessLanes:
     """Worker processes."""
 
     def __init__(self, processes: Processes, run: Run, chain: str) -> None:
-        self._processes, self._run, self._chain = processes, run, chain
-        self.count = len(processes)
+        self._dealer = Dealer(processes, lambda: not run.cancelled.is_set())
+        self.count, self._chain = len(processes), chain
         self.most_bytes = max(MOST_BYTES, min(_MOST_PROCESS_BYTES, _MOST_HERE // (AHEAD * self.count)))
         self._begun = Run.clock()
-        self._sent = 0
 
-    def send(self, given: tuple[WorkPiece, bool, bool]) -> int:
+    def send(self, given: tuple[WorkPiece, bool, bool]) -> Dealt:
         piece, *asked = given
-        worker = self._sent % len(self._processes)
         blocks = [(packed(block, "on_workers"), after) for block, after in piece.blocks]
         try:
-            self._processes.send(worker, (piece._replace(blocks=blocks), *asked))
+            return self._dealer.send((piece._replace(blocks=blocks), *asked))
         except UnavailableError as error:
             raise self._named(error) from None
-        self._sent += 1
-        return worker
 
     def piece_seconds(self, left: float | None) -> float:
         """Work that the next piece should be: each costs two processes about a millisecond, and more on a busy machine."""
         return _seconds_of_next(left, self.count, self._begun, PIECE_SECONDS, _PROCESS_SECONDS)
 
-    def ready(self, sent: int) -> bool:
-        return self._processes.ready(sent)
+    def ready(self, sent: Dealt) -> bool:
+        return self._dealer.ready(sent)
 
-    def receive(self, sent: int) -> Result:
+    def receive(self, sent: Dealt) -> Result:
         try:
-            made: Result = self._processes.receive(sent, lambda: not self._run.cancelled.is_set())
+            made: Result = self._dealer.receive(sent)
         except UnavailableError as error:
             raise self._named(error) from None
-        _note_traces(made, f"in worker process {self._processes.pids[sent]}")
+        _note_traces(made, f"in worker process {sent.pid}")
         return made
 
     def _named(self, error: UnavailableError) -> UnavailableError:

@@ -8,17 +8,17 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from distinput.errors import UnavailableError
 from distinput.run import processes
-from distinput.run.processes import Processes, Workforce, check_sendable
+from distinput.run.processes import Dealer, Processes, Workforce, check_sendable
 from distinput.run.segments import Closed
 from distinput.testing.left_behind import _open_files
 from tests.patience import wait_until
@@ -334,3 +334,66 @@ def test_a_worker_that_cannot_be_started_leaves_no_open_file(monkeypatch: pytest
     # A thread that compiles kernels has files, and what earlier tests left may be closed.
     begun = _open_files() - before
     assert not [name for name in begun if name.startswith(("/memfd:distinput ", "socket:", "pipe:"))]
+
+
+class Told:
+    """Two processes that answer when a test says so."""
+
+    pids = (70, 71)
+
+    def __init__(self) -> None:
+        self.got: list[list[int]] = [[], []]
+        self.answers: list[list[Any]] = [[], []]
+
+    def __len__(self) -> int:
+        return 2
+
+    def send(self, worker: int, work: int) -> None:
+        self.got[worker].append(work)
+
+    def ready(self, worker: int) -> bool:
+        return bool(self.answers[worker])
+
+    def receive(self, worker: int, _: Callable[[], bool]) -> Any:
+        answer = self.answers[worker].pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def test_work_goes_to_the_process_that_has_the_fewest() -> None:
+    told = Told()
+    dealer = Dealer(cast("Any", told), always)
+    sent = [dealer.send(work) for work in range(4)]
+    assert told.got == [[0, 2], [1, 3]]
+    told.answers[1] = ["one", RuntimeError("three cannot be sent")]
+    sent += [dealer.send(work) for work in (4, 5, 6)]
+    assert told.got == [[0, 2, 6], [1, 3, 4, 5]], "the second one had answered"
+    assert [bool(each.pid) for each in sent] == [False, True, False, True, False, False, False]
+    assert not dealer.ready(sent[0])
+    told.answers[0] = ["zero", "two"]
+    assert [dealer.receive(each) for each in sent[:3]] == ["zero", "one", "two"]
+    assert dealer.ready(sent[3])
+    with pytest.raises(RuntimeError, match="three cannot be sent"):
+        dealer.receive(sent[3])
+    assert [each.pid for each in sent[:5]] == [70, 71, 70, 71, 0]
+
+
+def test_workers_that_answer_at_once_have_their_turns() -> None:
+    told = Told()
+    dealer = Dealer(cast("Any", told), always)
+    for work in range(4):
+        dealer.send(work)
+        told.answers[work % 2].append(None)
+    assert told.got == [[0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("error", [Closed("gave up"), UnavailableError("ended"), KeyboardInterrupt()])
+def test_what_ends_a_pass_does_not_wait_for_its_turn(error: BaseException) -> None:
+    told = Told()
+    dealer = Dealer(cast("Any", told), always)
+    dealer.send(0)
+    told.answers[0] = [error]
+    with pytest.raises(type(error)):
+        dealer.send(1)
+    assert told.got == [[0], []]
