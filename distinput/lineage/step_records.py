@@ -466,7 +466,7 @@ def _each(steps: Steps | StepsAhead, keeps_partial: bool) -> Any:
 def states_at(source: StepSource, step: int, epoch: int, seeds: Sequence[Sequence[int]] = ()) -> list[State] | None:
     """The states of the input pipelines before a step; None if they cannot be computed."""
     datasets = described(source)
-    if step and any([may_leave_out_steps(source, dataset.node) for dataset in datasets]):
+    if step and any(may_leave_out_steps(source, dataset.node) for dataset in datasets):
         return None
     each = source.terms.replicas.count if isinstance(source, DealtElements) and len(datasets) == 1 else 1
     states = []

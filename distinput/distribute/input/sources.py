@@ -197,7 +197,9 @@ class Steps(ABC):
     """True if the last step was returned only because partial steps are kept."""
     _seeds_alike = True  # the seeds drawn are those of the other workers, if all have the same pipeline
 
-    def __init__(self, source: "StepSource", iterators: Sequence[Any], seen: SeenShapes, *, builds: bool = True) -> None:
+    def __init__(
+        self, source: "StepSource", iterators: Sequence[Any], seen: SeenShapes, *, builds: bool = True
+    ) -> None:
         terms = self._terms = source.terms
         self._iterators, self._full = iterators, terms.full_rows > 0
         self._rows = partial(rows_in, source.spec.structure)
