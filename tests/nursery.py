@@ -439,8 +439,8 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     told = order["environment"].get("PYTHONWARNINGS")
     sys.warnoptions[:] = [*(told.split(",") if told else []), *options]
     warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]  # as when it is imported
-    nursery, parent = os.getppid(), os.getppid
-    os.getppid = lambda: order["starter"] if parent() == nursery else parent()
+    nursery, parent, starter = os.getppid(), os.getppid, order["starter"]
+    os.getppid = lambda: parent() if parent() != nursery else starter if _runs(starter) else 1
     first = words[0]
     place = {"-c": "", "-m": os.getcwd()}.get(first, os.path.dirname(os.path.realpath(first)))
     paths = order["environment"].get("PYTHONPATH", "").split(os.pathsep)
@@ -457,6 +457,15 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     )
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
+
+
+def _runs(process: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for has."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _flags(words: list[str]) -> tuple[list[str], bool, list[str]]:

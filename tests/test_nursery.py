@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.nursery import FORKED, restore_variables
+from tests.patience import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are forked on Linux alone")
 
@@ -153,3 +154,30 @@ def test_files_are_handed_on_under_their_numbers() -> None:
     os.close(writes)
     assert os.read(reads, 10) == b"True"
     os.close(reads)
+
+
+WAITS = """
+import os, time
+first = os.getppid()
+print(flush=True)
+while os.getppid() == first:
+    time.sleep(0.01)
+open("told", "w").close()
+"""
+LEADS = f"""
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", {WAITS!r}], start_new_session=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("forked", [True, False])
+def test_a_process_is_told_that_the_one_that_started_it_was_killed(forked: bool, tmp_path: Path) -> None:
+    FORKED.on = forked
+    with subprocess.Popen(
+        [sys.executable, "-c", LEADS], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as starter:
+        assert starter.stdout is not None
+        starter.stdout.readline()
+        starter.kill()
+    wait_until((tmp_path / "told").exists)
