@@ -170,7 +170,7 @@ def fill_shared(element: Any) -> Any:
 
 
 def test_pieces_on_threads_that_fill_one_buffer_are_found() -> None:
-    message = r"^map: calls .*on several threads, fill one array"
+    message = r"^map: calls .*on several threads,? fill one array"
     with ThreadPoolExecutor(2) as pool, pytest.raises(di.errors.InvalidArgumentError, match=message):
         list(Dataset.range(20 * MANY).map(fill_shared).on_workers(pool))
 
