@@ -476,14 +476,20 @@ def test_files_that_wait_at_random_moments_are_those_that_never_do(
         assert list(dataset.restore(found[place][1])) == wanted[place + 1 :]
 
 
+def record_files(folder: Path, files: int, records: int, times: int) -> list[str]:
+    """Files of records, each of which says so many times which one of which file it is."""
+    names = [f"{folder}/{file:02}" for file in range(files)]
+    for name in names:
+        with di.io.TFRecordWriter(name) as writer:
+            for record in range(records):
+                writer.write(f"{name[-2:]} {record}".encode() * times)
+    return names
+
+
 def test_files_that_are_read_together_are_few_where_they_are_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"{tmp_path}/{file:02}" for file in range(32)]
-    for name in names:
-        with di.io.TFRecordWriter(name) as writer:
-            for record in range(4):
-                writer.write(f"{name[-2:]} {record}".encode() * 1000)
+    names = record_files(tmp_path, files=32, records=4, times=1000)
 
     def sizes() -> list[int]:
         with di.data.TFRecordDataset(names, num_parallel_reads=2).iter_blocks() as blocks:
@@ -503,11 +509,7 @@ def test_files_that_are_read_together_are_few_where_they_are_long(
 def test_files_are_read_whole_where_their_readers_may_hold_them(
     tmp_path: Path, together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"{tmp_path}/{file:02}" for file in range(12)]
-    for name in names:
-        with di.io.TFRecordWriter(name) as writer:
-            for record in range(400):
-                writer.write(f"{name[-2:]} {record}".encode() * 200)
+    names = record_files(tmp_path, files=12, records=400, times=200)
     if not together:
         monkeypatch.setattr(_Cycle, "_files_together", lambda cycle: None)
     begun, early = set[bytes](), list[bool]()
