@@ -11,7 +11,7 @@ from distinput.columns.block import Block
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
-from distinput.kernels.protobuf import MalformedError, read_fields
+from distinput.kernels.protobuf import MalformedError, read_fields, varint_bytes
 from distinput.values.leaves import STRING, members_of
 from distinput.values.spec_json import MalformedJson, items_of, json_value, of_kind
 
@@ -65,19 +65,9 @@ def encode_examples(block: Block) -> Strings:
 # The protobuf wire format: fields of tag and content, where the tag gives the field number and the wire type.
 
 
-def varint(value: int) -> bytes:
-    """A number from 0 on as protobuf writes it."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def field(number: int, content: bytes) -> bytes:
     """A field of bytes or of a message."""
-    return bytes((number << 3 | 2,)) + varint(len(content)) + content
+    return bytes((number << 3 | 2,)) + varint_bytes(len(content)) + content
 
 
 def _map(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -118,7 +108,7 @@ def _encode_feature(key: str, value: Any) -> bytes:
                 raise InvalidArgumentError(
                     f"feature {key!r}: {array.max()} does not fit into int64, the only integers of an Example"
                 )
-            packed = b"".join([varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
+            packed = b"".join([varint_bytes(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
             return field(INT64, field(1, packed) if packed else b"")
         case "S" | "U" | "O":  # NumPy makes text of numbers beside text
             listed = isinstance(value, list | tuple)

@@ -30,7 +30,7 @@ from distinput.kernels.protobuf import (
     joined,
     long_varint,
     read_fields,
-    read_varint,
+    read_varints,
 )
 
 # ----------------------------------------------------------------------------
@@ -85,10 +85,7 @@ def read_values(message: bytes, kind: int) -> list[tuple[int, int]] | list[float
                 raise MalformedError
             floats += np.frombuffer(content, "<f4").tolist()
         elif kind == INT64 and tag in (FIRST, _NUMBER):
-            at = 0
-            while at < len(content):
-                value, at = read_varint(content, at)
-                integers.append(value - (value >> 63 << 64))
+            integers += [value - (value >> 63 << 64) for value in read_varints(content)]
     return spans if kind == BYTES else floats if kind == FLOAT else integers
 
 

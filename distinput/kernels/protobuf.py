@@ -42,6 +42,23 @@ def read_varint(message: bytes, at: int) -> tuple[int, int]:
     raise MalformedError
 
 
+def read_varints(content: bytes) -> Iterator[int]:
+    """The numbers that stand one behind the other."""
+    at = 0
+    while at < len(content):
+        value, at = read_varint(content, at)
+        yield value
+
+
+def varint_bytes(number: int) -> bytes:
+    """A number from 0 on as it is written."""
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*written, number])
+
+
 def read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
     """The tag of each field, and the start and end of its content."""
     while at < len(message):
