@@ -6,7 +6,6 @@ import contextlib
 import faulthandler
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -36,7 +35,7 @@ from distinput.distribute.engines import (
 )
 from distinput.names.lazy import dataclass
 from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
-from distinput.testing.ports import free_ports
+from distinput.testing.ports import free_ports, mpiexec
 
 # ----------------------------------------------------------------------------
 # Faults that a worker may have, and the error that the other workers must get, on every engine.
@@ -266,21 +265,6 @@ def _run_all(commands: Sequence[Sequence[str]], limit: float, stuck: int | None)
                 process.wait()
         output.seek(0)
         return codes, output.read().decode(errors="replace")
-
-
-def mpiexec(size: int) -> list[str]:
-    """The command that starts `size` processes with the MPI of this Python environment, or else that of the machine.
-
-    Raises:
-      FileNotFoundError: there is none.
-    """
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
-        raise FileNotFoundError("mpiexec: not found; use `pip install 'distinput[mpi]'`")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
-    extra = ["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else []
-    return [found, *extra, "-n", str(size)]
 
 
 def free_address() -> str:
