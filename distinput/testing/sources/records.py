@@ -24,12 +24,6 @@ from distinput.data.file_datasets import FixedLengthRecordDataset, TextLineDatas
 from distinput.data.file_datasets.samples import WebDataset
 from distinput.files.compression import Deflater, as_compression
 from distinput.formats.tfrecord import TFRecordWriter
-from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
-from distinput.ops.interleave import Interleave
-from distinput.ops.reader import FileNames, Reader
-from distinput.ops.shard_batches import OwnPieces, OwnRows, RowReader, ShuffledRows
-from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices
 from distinput.testing.elements import checked_shuffle, interleaved
 from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing, with_policy
 from distinput.testing.sources.memory import SALT
@@ -223,19 +217,17 @@ def _tar_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 RECORDS: tuple[Ingredient, ...] = (
-    Ingredient("text", (Reader, Interleave), _build_text, in_order(_line), _draw_records),
-    Ingredient("tfrecord", (Reader, Interleave), _build_tfrecord, in_order(record_of), _draw_records),
+    Ingredient("text", _build_text, in_order(_line), _draw_records),
+    Ingredient("tfrecord", _build_tfrecord, in_order(record_of), _draw_records),
     Ingredient(
         "fixed_length",
-        (Reader, Interleave),
         _build_fixed,
         in_order(digits),
         drawing(rows=FILES, reads=READS, compression=COMPRESSION, header=st.integers(0, 4), footer=st.integers(0, 4)),
     ),
-    Ingredient("tar", (Reader, Interleave), _build_tar, _tar_model, _draw_tar),
+    Ingredient("tar", _build_tar, _tar_model, _draw_tar),
     Ingredient(
         "list_files",
-        (Slices, Shuffle),
         _build_listed,
         _listed_model,
         drawing(rows=FILES, shuffle=EITHER, seed=SALT),
@@ -303,10 +295,9 @@ def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
 
 
 PARTS: tuple[Ingredient, ...] = (
-    Ingredient("manifest", (FileNames, Reader), _build_manifest, in_order(record_of), draw_files),
+    Ingredient("manifest", _build_manifest, in_order(record_of), draw_files),
     Ingredient(
         "part",
-        (FragmentNumbers, FragmentReader),
         _build_part,
         lambda _, a, seen: _some_of(a, seen),
         _draw_part,
@@ -314,7 +305,6 @@ PARTS: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "own",
-        (OwnPieces, OwnRows, RowReader, ShuffledRows),
         _build_own,
         lambda _, a, seen: [*_some_of({**a, "format": "fixed"}, [row for piece in seen for row in piece]), seen][-1],
         _draw_part,
