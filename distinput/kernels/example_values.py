@@ -20,6 +20,7 @@ from distinput.kernels.machine import (
     trailing_zeros,
 )
 from distinput.kernels.protobuf import (
+    DELIMITED,
     FIRST,
     FIXED32,
     HIGHS,
@@ -69,6 +70,25 @@ def check_messages(data: Bytes, starts: Ints, lengths: Ints) -> None:
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         if start < 0 or length < 0 or start + length > data.size:
             raise ValueError("example: each message must be within the data")
+
+
+class SplitError(MalformedError):
+    """A list in several pieces."""
+
+
+def read_list(message: bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """The kind of the list in the feature at message[start:stop], and its start and end; `MISSING` if there is none.
+
+    Raises:
+      SplitError: it is in several pieces.
+    """
+    kind, span = MISSING, (0, 0)
+    for tag, list_start, list_stop in read_fields(message[:stop], start):
+        if tag & 7 == DELIMITED and tag >> 3 in (BYTES, FLOAT, INT64):
+            if tag >> 3 == kind:
+                raise SplitError
+            kind, span = tag >> 3, (list_start, list_stop)
+    return kind, *span
 
 
 def read_values(message: bytes, kind: int) -> list[tuple[int, int]] | list[float] | list[int]:

@@ -83,6 +83,26 @@ def read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
         yield tag, start, at
 
 
+def read_entries(message: bytes, place: int) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+    """The key of each entry of a map, and the start and end of each piece of its value.
+
+    Args:
+      message: has the map.
+      place: the tag of the field that it is in.
+    """
+    for tag, start, stop in read_fields(message):
+        for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == place else ():
+            if entry_tag != FIRST:
+                continue
+            key, pieces = b"", []
+            for part_tag, part_start, part_stop in read_fields(message[:entry_stop], entry_start):
+                if part_tag == FIRST:
+                    key = message[part_start:part_stop]
+                elif part_tag == SECOND:
+                    pieces.append((part_start, part_stop))
+            yield key, pieces
+
+
 # The compiled implementations. An offset of -1 means malformed.
 
 
