@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -176,18 +176,20 @@ def _problems(group: Collectives, fault: Fault, victim: int, error: CollectiveEr
 
 def check_threads(groups: Sequence[Collectives], names: Sequence[str] | None = None) -> Report:
     """All checks on groups that live in threads of this process."""
-    begin = time.monotonic()
-    with ThreadPoolExecutor(len(groups)) as pool:
-        outcomes = tuple(pool.map(lambda group: run_checks(group, names), groups))
-    return Report("local", len(groups), outcomes, seconds=time.monotonic() - begin)
+    return _in_threads(groups, lambda group: run_checks(group, names))
 
 
 def fault_threads(groups: Sequence[Collectives], name: str) -> Report:
     """One fault, of `IN_THREADS`, on groups that live in threads of this process."""
+    report = _in_threads(groups, lambda group: run_fault(group, name, len(groups) - 1))
+    return replace(report, outcomes=report.outcomes[:-1])
+
+
+def _in_threads(groups: Sequence[Collectives], run: Callable[[Collectives], Outcome]) -> Report:
     begin = time.monotonic()
     with ThreadPoolExecutor(len(groups)) as pool:
-        outcomes = tuple(pool.map(lambda group: run_fault(group, name, len(groups) - 1), groups))
-    return Report("local", len(groups), outcomes[:-1], seconds=time.monotonic() - begin)
+        outcomes = tuple(pool.map(run, groups))
+    return Report("local", len(groups), outcomes, seconds=time.monotonic() - begin)
 
 
 # ----------------------------------------------------------------------------

@@ -78,6 +78,16 @@ def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
     return [[record(i) for i in islice(numbers, rows)] for rows in a["rows"]]
 
 
+def rows_with(a: dict[str, Any], names: list[str] | None, row: Callable[[int], dict[str, Any]]) -> list[Any]:
+    """The rows of several files in the order in which a dataset gives them, with these of their columns; None: all."""
+
+    def chosen(index: int) -> dict[str, Any]:
+        whole = row(index)
+        return {name: whole[name] for name in names or whole}
+
+    return read_order(by_file(a, chosen), a["reads"])
+
+
 def squeezed(data: bytes, compression: str) -> bytes:
     """Bytes as a file with this compression holds them."""
     if compression in ("", "AUTO"):  # these files have suffixes of no codec
@@ -209,11 +219,7 @@ def _draw_tar(draw: DrawFrom, _: Any) -> dict[str, Any]:
 
 
 def _tar_model(_: None, a: dict[str, Any]) -> list[Any]:
-    def sample(index: int) -> dict[str, Any]:
-        whole = _sample(index)
-        return {name: whole[name] for name in a["members"] or whole}
-
-    return read_order(by_file(a, sample), a["reads"])
+    return rows_with(a, a["members"], _sample)
 
 
 RECORDS: tuple[Ingredient, ...] = (

@@ -3,7 +3,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,16 @@ from distinput.data.file_datasets.reading import FileDataset
 from distinput.formats.arrow_ipc import write_arrow
 from distinput.formats.parquet import write_parquet
 from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing
-from distinput.testing.sources.records import COMPRESSION, FILES, READS, by_file, read_order, squeezed, written
+from distinput.testing.sources.records import (
+    COMPRESSION,
+    FILES,
+    READS,
+    by_file,
+    read_order,
+    rows_with,
+    squeezed,
+    written,
+)
 from distinput.tf.datasets import SqlDataset
 from distinput.values.ragged_tensor import RaggedTensor
 
@@ -139,17 +147,7 @@ def _lists(rows: list[Any]) -> Ragged:
 
 
 def _table_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return _columns_model(a, _table_row)
-
-
-def _columns_model(a: dict[str, Any], row: Callable[[int], dict[str, Any]]) -> list[Any]:
-    """The rows of the files, with the columns that are asked for."""
-
-    def chosen(index: int) -> dict[str, Any]:
-        whole = row(index)
-        return {name: whole[name] for name in a["columns"] or whole}
-
-    return read_order(by_file(a, chosen), a["reads"])
+    return rows_with(a, a["columns"], _table_row)
 
 
 def _draw_chosen(draw: DrawFrom, _: Any) -> dict[str, Any]:
@@ -211,7 +209,7 @@ def _text_row(index: int) -> dict[str, Any]:
 
 
 def _text_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return _columns_model(a, _text_row)
+    return rows_with(a, a["columns"], _text_row)
 
 
 _draw_text = drawing(
