@@ -11,40 +11,15 @@ from typing import Any
 
 __all__ = ["moved_spec", "new_path"]
 
-_MOVED_TO = {
-    "data.dataset": "data.transformation",
-    "data.iterator": "data.optional",
-    "distribute.devices": "distribute.devices.names",
-    "distribute.input.sources": "distribute.input.step_source",
-    "distribute.rpc.client": "distribute.rpc.encoding",
-    "distribute.tpu.mesh": "distribute.tpu.device_values",
-    "functions.vectorized.answers": "functions.vectorized.stand_in",
-    "functions.vectorized.whole_block": "functions.vectorized.transplant",
-    "functions.workers": "functions.parts",
-    "interop.jax.batches": "interop.jax.placement",
-    "interop.torch.loader": "interop.torch.device_copies",
-    "lineage.numbered": "lineage.record_numbers",
-    "names.lazy": "names.registry",
-    "ops.group_by_window": "streaming.groups",
-    "ops.map": "ops.random_keys",
-    "ops.rebatch": "ops.unbatch",
-    "ops.snapshot": "streaming.kept_on_disk",
-    "plan.families": "plan.seeds values.randomness",
-    "sharding.policies": "sharding.policies.data sharding.policies.file",
-    "sharding.policies.balanced": "sharding.file_assignment",
-    "tf.datasets": "data.numpy_iterator",
-    "tf.tensors": "tf.python_function",
-}
-"""Each new place, and the old paths of what stands there; those of "" are packages that are no more."""
-
-_MOVED = {old: new for new, paths in _MOVED_TO.items() for old in paths.split()}
+_MOVED = {"names.registry": "names.lazy"}
+"""Each old path, and where what stood there is now."""
 
 
 def new_path(old: str) -> str | None:
     """Where a module is now; None if it did not move.
 
-    >>> new_path("distinput.streaming.groups"), new_path("distinput.ops.group_by_window")
-    ('distinput.ops.group_by_window', None)
+    >>> new_path("distinput.names.registry"), new_path("distinput.names.lazy")
+    ('distinput.names.lazy', None)
     """
     house, _, path = old.partition(".")
     return f"distinput.{_MOVED[path]}" if house == "distinput" and path in _MOVED else None

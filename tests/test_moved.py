@@ -13,8 +13,6 @@ from distinput.moved import _MOVED, new_path
 
 @pytest.mark.parametrize("old", sorted(_MOVED))
 def test_the_new_path_is_there_and_the_old_one_is_not(old: str) -> None:
-    if old.startswith(("interop.jax.", "interop.torch.")):
-        pytest.importorskip(old.split(".")[1])  # whose package loads it
     assert find_spec(f"distinput.{old}").loader.__module__ == "distinput.moved"  # type: ignore[union-attr]
     new = new_path(f"distinput.{old}")
     assert new is not None
@@ -22,16 +20,17 @@ def test_the_new_path_is_there_and_the_old_one_is_not(old: str) -> None:
 
 
 def test_an_old_path_is_the_same_module_with_its_own_spec() -> None:
-    sys.modules.pop("distinput.streaming.groups", None)
-    with pytest.warns(DeprecationWarning, match=r"streaming\.groups moved: import distinput\.ops\.group_by_window"):
-        old = import_module("distinput.streaming.groups")
-    new = import_module("distinput.ops.group_by_window")
+    sys.modules.pop("distinput.names.registry", None)
+    with pytest.warns(DeprecationWarning, match=r"names\.registry moved: import distinput\.names\.lazy"):
+        old = import_module("distinput.names.registry")
+    new = import_module("distinput.names.lazy")
     assert old is new
     assert new.__spec__ is not None
-    assert new.__spec__.name == "distinput.ops.group_by_window"
+    assert new.__spec__.name == "distinput.names.lazy"
 
 
-def test_a_module_that_is_a_package_now_has_its_names() -> None:
+def test_a_module_that_is_a_package_now_has_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_MOVED, "sharding.policies.data", "sharding.policies")
     sys.modules.pop("distinput.sharding.policies.data", None)
     with pytest.warns(DeprecationWarning, match=r"policies\.data moved: import distinput\.sharding\.policies instead"):
         old = import_module("distinput.sharding.policies.data")
@@ -43,10 +42,10 @@ def test_one_import_warns_once_where_it_stands() -> None:
         "import warnings\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
         "    warnings.simplefilter('always')\n"
-        "    from distinput.data.optional import Optional\n"
-        "    from distinput.data import optional\n"
+        "    from distinput.names.registry import later\n"
+        "    from distinput.names import registry\n"
         "import sys\n"
-        "assert optional is sys.modules['distinput.data.iterator']\n"
+        "assert registry is sys.modules['distinput.names.lazy']\n"
         "print([(one.category.__name__, one.filename) for one in caught])"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
@@ -55,6 +54,6 @@ def test_one_import_warns_once_where_it_stands() -> None:
 
 def test_what_never_was_there_is_missing_still() -> None:
     assert new_path("distinput.distribute.nowhere") is None
-    assert new_path("elsewhere.streaming.groups") is None
+    assert new_path("elsewhere.names.registry") is None
     with pytest.raises(ModuleNotFoundError, match="No module named"):
         import_module("distinput.distribute.nowhere")

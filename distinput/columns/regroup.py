@@ -24,7 +24,6 @@ from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, as_leaf, as_wide_leaf, is_ragged, members_of, shape_of
-from distinput.values.nest import component
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
 
 if TYPE_CHECKING:
@@ -105,24 +104,6 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     except ValueError:  # lists of several lengths, say
         return as_leaf(value)
     return made if made.ndim else made[()]
-
-
-def as_stated_leaves(values: Any, paths: Any, leaves: tuple[LeafSpec, ...] | None) -> list[Any]:
-    """The values as leaves; an error names the component whose value it is.
-
-    Raises:
-      TypeError: a value cannot be an array.
-      InvalidArgumentError: an integer does not fit.
-    """
-    made: list[Any] = []
-    try:
-        made.extend(map(as_stated, values, leaves or (None,) * len(values)))  # keeps what was made before an error
-    except (TypeError, InvalidArgumentError) as error:
-        path = paths[len(made)]
-        if not path:
-            raise
-        raise type(error)(f"{component(path)}: {error}") from error
-    return made
 
 
 def _holds(dtype: Any, number: Any) -> bool:

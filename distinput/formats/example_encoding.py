@@ -11,7 +11,7 @@ from distinput.columns.block import Block
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
-from distinput.kernels.protobuf import MalformedError, read_fields
+from distinput.kernels.protobuf import FIRST, SECOND, MalformedError, read_entries, read_fields, varint_bytes
 from distinput.values.leaves import STRING, members_of
 from distinput.values.spec_json import MalformedJson, items_of, json_value, of_kind
 
@@ -65,19 +65,9 @@ def encode_examples(block: Block) -> Strings:
 # The protobuf wire format: fields of tag and content, where the tag gives the field number and the wire type.
 
 
-def varint(value: int) -> bytes:
-    """A number from 0 on as protobuf writes it."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def field(number: int, content: bytes) -> bytes:
     """A field of bytes or of a message."""
-    return bytes((number << 3 | 2,)) + varint(len(content)) + content
+    return bytes((number << 3 | 2,)) + varint_bytes(len(content)) + content
 
 
 def _map(entries: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -118,7 +108,7 @@ def _encode_feature(key: str, value: Any) -> bytes:
                 raise InvalidArgumentError(
                     f"feature {key!r}: {array.max()} does not fit into int64, the only integers of an Example"
                 )
-            packed = b"".join([varint(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
+            packed = b"".join([varint_bytes(item & (1 << 64) - 1) for item in array.reshape(-1).tolist()])
             return field(INT64, field(1, packed) if packed else b"")
         case "S" | "U" | "O":  # NumPy makes text of numbers beside text
             listed = isinstance(value, list | tuple)
@@ -185,27 +175,14 @@ def lists_of(message: bytes) -> dict[bytes, tuple[int, bytes]]:
     Raises:
       MalformedError: the message is malformed.
     """
-    features = {key: b"".join(pieces) for key, pieces in _entries(message, 1)}
+    features = {key: b"".join(pieces) for key, pieces in _entries(message, FIRST)}
     return {key: list_of(feature) for key, feature in features.items()}
 
 
 def _entries(message: bytes, place: int) -> Iterator[tuple[bytes, list[bytes]]]:
     """The key and the pieces of the value of each entry of the map in a field of a message."""
-    for entries in _parts(message, place):
-        for entry in _parts(entries, 1):
-            key, pieces = b"", []
-            for number, form, content in fields_of(entry):
-                if (number, form) == (1, 2):
-                    key = content
-                elif (number, form) == (2, 2):
-                    pieces.append(content)
-            yield key, pieces
-
-
-def _parts(message: bytes, number: int) -> list[bytes]:
-    """What is in the fields of a number that hold bytes or a message."""
-    wanted = number << 3 | 2
-    return [message[start:stop] for tag, start, stop in read_fields(message) if tag == wanted]
+    for key, pieces in read_entries(message, place):
+        yield key, [message[start:stop] for start, stop in pieces]
 
 
 def list_of(feature: bytes) -> tuple[int, bytes]:
@@ -419,5 +396,6 @@ def decode_sequence_example(serialized: bytes) -> tuple[dict[str, Any], dict[str
 def _feature_lists(message: bytes) -> dict[bytes, list[tuple[int, bytes]]]:
     """The kind and the list of each step, by key; the last entry of a key wins."""
     return {
-        key: [list_of(step) for piece in pieces for step in _parts(piece, 1)] for key, pieces in _entries(message, 2)
+        key: [list_of(piece[start:stop]) for piece in pieces for tag, start, stop in read_fields(piece) if tag == FIRST]
+        for key, pieces in _entries(message, SECOND)
     }

@@ -36,6 +36,7 @@ from distinput.formats.parquet_file import (
     schema_of,
 )
 from distinput.formats.tables import LruCache, checked_batch
+from distinput.kernels.protobuf import varint_bytes
 from distinput.names.lazy import library
 from distinput.values.buffers import Bytes
 
@@ -481,7 +482,7 @@ def _footer(
     fields = [
         _number(_TYPE, described.kind, 0, 5),
         _encoded_list(1, [_zigzag(each) for each in described.encodings], 5),
-        _encoded_list(1, [_varint(len(each)) + each for each in described.names], 8),
+        _encoded_list(1, [varint_bytes(len(each)) + each for each in described.names], 8),
         _number(_CODEC, described.codec, _PATH, 5),
         _number(5, values, 4, 6),
         _number(6, nbytes, 5, 6),
@@ -542,16 +543,8 @@ def _arrow_schema(path: str, stamp: str, column: str) -> bytes:
     return base64.b64encode(pa.schema([field]).serialize().to_pybytes())
 
 
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 127:
-        found.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*found, number])
-
-
 def _zigzag(number: int) -> bytes:
-    return _varint(number << 1 if number >= 0 else -2 * number - 1)
+    return varint_bytes(number << 1 if number >= 0 else -2 * number - 1)
 
 
 def _number(field: int, number: int, before: int, kind: int) -> bytes:
@@ -560,11 +553,11 @@ def _number(field: int, number: int, before: int, kind: int) -> bytes:
 
 
 def _text(field: int, text: bytes, before: int) -> bytes:
-    return bytes([field - before << 4 | 8]) + _varint(len(text)) + text
+    return bytes([field - before << 4 | 8]) + varint_bytes(len(text)) + text
 
 
 def _list(items: Sequence[bytes], kind: int) -> bytes:
-    head = bytes([len(items) << 4 | kind]) if len(items) < 15 else bytes([0xF0 | kind]) + _varint(len(items))
+    head = bytes([len(items) << 4 | kind]) if len(items) < 15 else bytes([0xF0 | kind]) + varint_bytes(len(items))
     return head + b"".join(items)
 
 

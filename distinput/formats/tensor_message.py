@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays as `TensorProto` messages, in which TensorFlow's programs keep them in records; without the protobuf library."""
 
-from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError
-from distinput.formats.example_encoding import field, message_of, varint
-from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
+from distinput.formats.example_encoding import field, message_of
+from distinput.kernels.protobuf import MalformedError, read_fields, read_varint, read_varints, varint_bytes
 from distinput.values.leaves import STRING, Array, as_dtype, as_leaf, dtype_name
 from distinput.values.sparse_tensor import SparseTensor
 
@@ -55,15 +54,15 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> bytes:
     del name
     leaf = as_leaf(tensor)
     array = np.asarray(leaf, object) if isinstance(leaf, bytes) else np.asarray(leaf)
-    shape = b"".join([field(2, b"\x08" + varint(size) if size else b"") for size in array.shape])
+    shape = b"".join([field(2, b"\x08" + varint_bytes(size) if size else b"") for size in array.shape])
     if array.dtype == STRING:
         values = b"".join([field(_STRINGS, item) for item in array.reshape(-1).tolist()])
-        return b"\x08" + varint(_TEXT) + field(_SHAPE, shape) + values
+        return b"\x08" + varint_bytes(_TEXT) + field(_SHAPE, shape) + values
     number = _NUMBERS.get(array.dtype.newbyteorder("="))
     if number is None:
         raise InvalidArgumentError(f"serialize_tensor: no message holds {array.dtype}; cast it to another dtype")
     content = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    return b"\x08" + varint(number) + field(_SHAPE, shape) + (field(_CONTENT, content) if content else b"")
+    return b"\x08" + varint_bytes(number) + field(_SHAPE, shape) + (field(_CONTENT, content) if content else b"")
 
 
 def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> Any:
@@ -141,7 +140,7 @@ def _read(message: bytes) -> tuple[np.dtype[Any], tuple[int, ...], Array]:
                 raise MalformedError
             numbers += np.frombuffer(part, form).tolist()
         elif place in _WHOLE and wire in (0, 2):
-            numbers += _varints(part)
+            numbers += read_varints(part)
     dtype = _DTYPES.get(number)
     if dtype is None:
         raise MalformedError
@@ -169,13 +168,6 @@ def _values(numbers: list[Any], dtype: np.dtype[Any]) -> Array:
     if any(isinstance(number, float) for number in numbers):
         raise MalformedError
     return np.array(numbers, np.uint64).astype(dtype)
-
-
-def _varints(part: bytes) -> Iterator[int]:
-    at = 0
-    while at < len(part):
-        value, at = read_varint(part, at)
-        yield value
 
 
 def _shape(message: bytes) -> tuple[int, ...]:

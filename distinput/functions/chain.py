@@ -26,6 +26,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, described, unlike
 from distinput.names.lazy import dataclass
 from distinput.plan.binding import by_name
+from distinput.plan.check import cells_of
 from distinput.run.run import calls_of, element_text
 from distinput.run.threads import lane
 from distinput.values.buffers import is_pooled
@@ -307,11 +308,7 @@ def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
         yield from [("", value.func), *[("", part) for part in value.args], *value.keywords.items()]
     elif isinstance(value, FunctionType):
         code, known = value.__code__, value.__globals__
-        for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
-            try:
-                yield name, cell.cell_contents
-            except ValueError:  # an empty cell
-                continue
+        yield from cells_of(value).items()
         names = code.co_varnames[: code.co_argcount]
         defaults = value.__defaults__ or ()
         yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)

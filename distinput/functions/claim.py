@@ -18,12 +18,12 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock, failed
 from distinput.columns.column import Array, Column, Dense
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, frozen_rows, ragged_spec
-from distinput.columns.regroup import as_nest, as_stated_leaves, leaves_for, loose_rows
+from distinput.columns.regroup import as_nest, as_stated, leaves_for, loose_rows
 from distinput.columns.rows import Stream
 from distinput.columns.state import Mark
 from distinput.errors import FailedPreconditionError
 from distinput.run.run import element_text
-from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
+from distinput.values.leaves import STRING, as_leaves, dtype_name, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, structure_of
 from distinput.values.spec import (
     DatasetSpec,
@@ -444,7 +444,8 @@ def _is_large(result: Any) -> bool:
 
 def _kind_of_one(result: Any, said: Spec | None) -> tuple[Structure, list[Any]]:
     structure = structure_of(result)
-    leaves = as_stated_leaves(structure.flatten(result), structure.paths, leaves_for(structure, said))
+    raw, stated = structure.flatten(result), leaves_for(structure, said)
+    leaves = as_leaves(raw, structure.paths, as_stated, stated or (None,) * len(raw))
     return structure, [
         getattr(leaf, "is_optional", None)
         if getattr(leaf, "nest_leaf", False)

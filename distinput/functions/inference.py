@@ -19,6 +19,7 @@ from distinput.columns.block import ColumnBlock, Failure
 from distinput.columns.regroup import column_of
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import SelfReferenceError
+from distinput.plan.check import cells_of
 from distinput.plan.families import InMemory, Rows, SameElements
 from distinput.plan.node import Node
 from distinput.run.run import Run
@@ -243,15 +244,9 @@ def parts_of(function: Any) -> Iterator[Any]:
         return
     yield code
     yield getattr(function, "__defaults__", None) or ()
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # an empty cell
-            continue
+    yield from cells_of(function).values()
     known = getattr(function, "__globals__", {})
-    for name in code.co_names:
-        if name in known:
-            yield known[name]
+    yield from [known[name] for name in code.co_names if name in known]
 
 
 # ----------------------------------------------------------------------------

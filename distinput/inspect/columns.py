@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from distinput.arrow.arrow import take, with_offsets
+from distinput.arrow.arrow import is_text, take, with_offsets
 from distinput.arrow.validity import items_of
 from distinput.names.lazy import dataclass
 
@@ -79,9 +79,9 @@ def parts_of(name: str, array: Any) -> Iterator[LeafColumn]:
                 yield LeafColumn(name, type_name, rows, nulls, lengths)
                 yield from parts_of(f"{name}[]", flat)  # whose rows are items, not records
                 return
-            text = _is_text(flat.type)
+            text = is_text(flat.type)
             yield LeafColumn(name, type_name, rows, nulls, lengths, None if text else _without_nulls(flat))
-        elif _is_text(kind):
+        elif is_text(kind):
             yield LeafColumn(name, type_name, rows, nulls, _ints(compute.binary_length(there)))
         else:
             yield LeafColumn(name, type_name, rows, nulls, None, there)
@@ -122,20 +122,8 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _is_text(kind: Any) -> bool:
-    return bool(
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or types.is_string_view(kind)
-        or types.is_binary_view(kind)
-    )
-
-
 def _shown(kind: Any) -> str:
-    if _is_text(kind):
+    if is_text(kind):
         return "string"
     if isinstance(kind, pa.BaseExtensionType):
         return _shown(kind.storage_type)

@@ -8,12 +8,12 @@ import numpy as np
 
 from distinput.data.dataset import Dataset
 from distinput.distribute.input.dealing import StepPadding
-from distinput.errors import InvalidArgumentError, OutOfRangeError, importing
+from distinput.errors import OutOfRangeError, importing
 from distinput.interop.pass_starts import PassStarts
 from distinput.interop.rank_steps import TAILS, ShortSteps
 from distinput.plan.check import at_least
 from distinput.plan.node import INFINITE
-from distinput.sharding.own_rows import batch_size_of
+from distinput.sharding.own_rows import full_batch_rows
 from distinput.values.leaves import STRING
 from distinput.values.nest import component, structure_of
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
@@ -196,13 +196,4 @@ def _padding(dataset: Any, spec: Spec, given: int | None, parts: int) -> StepPad
             "weight; use tail='partial'"
         )
     given = None if given is None else at_least(_WHO, "batch_size", given, 1)
-    known = batch_size_of(dataset.node)
-    if known is not None and given not in (None, known):
-        raise InvalidArgumentError(f"{_WHO}: batch_size is {given}, but the batches have {known} rows")
-    rows = known or given
-    if rows is None:
-        raise ValueError(
-            f"{_WHO}: the batch size is not known, as a function over whole batches may change it; pass batch_size=, or call "
-            "the function on single elements, before batch"
-        )
-    return StepPadding(spec, rows)
+    return StepPadding(spec, full_batch_rows(_WHO, dataset.node, given))

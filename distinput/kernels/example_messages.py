@@ -21,6 +21,7 @@ from distinput.kernels.example_values import (
     OK,
     SPLIT,
     WIDTHS,
+    SplitError,
     any_varies,
     begin_row,
     check_messages,
@@ -30,11 +31,12 @@ from distinput.kernels.example_values import (
     fullest,
     misplaced,
     not_offsets,
+    read_list,
     table_bytes,
 )
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import load_u8, load_u64, signed, store_u64
-from distinput.kernels.protobuf import DELIMITED, FIRST, SECOND, MalformedError, ends_with, field, read_fields
+from distinput.kernels.protobuf import DELIMITED, FIRST, SECOND, MalformedError, ends_with, field, read_entries
 
 # ----------------------------------------------------------------------------
 # Finding the key of a `tf.train.Example` map entry: with a hash table, or by comparison with an earlier message.
@@ -236,34 +238,14 @@ def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kin
 # ----------------------------------------------------------------------------
 
 
-class _SplitError(Exception):
-    """A list in several pieces."""
-
-
 def _read_features(message: bytes, wanted: dict[bytes, int]) -> Iterator[tuple[int, int, int, int]]:
     """For each wanted feature in the message: its index, its kind, and the start and end of its list."""
-    for tag, start, stop in read_fields(message):
-        for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == FIRST else ():
-            if entry_tag != FIRST:
-                continue
-            key, values = b"", []
-            for part_tag, part_start, part_stop in read_fields(message[:entry_stop], entry_start):
-                if part_tag == FIRST:
-                    key = message[part_start:part_stop]
-                if part_tag == SECOND:
-                    values.append((part_start, part_stop))
-            if key not in wanted:
-                continue
-            if len(values) > 1:
-                raise _SplitError
-            kind, span = MISSING, (0, 0)
-            for value_start, value_stop in values:
-                for list_tag, list_start, list_stop in read_fields(message[:value_stop], value_start):
-                    if list_tag & 7 == DELIMITED and list_tag >> 3 in (BYTES, FLOAT, INT64):
-                        if list_tag >> 3 == kind:
-                            raise _SplitError
-                        kind, span = list_tag >> 3, (list_start, list_stop)
-            yield wanted[key], kind, *span
+    for key, values in read_entries(message, FIRST):
+        if key not in wanted:
+            continue
+        if len(values) > 1:
+            raise SplitError
+        yield wanted[key], *(read_list(message, *values[0]) if values else (MISSING, 0, 0))
 
 
 def locate_reference(
@@ -331,10 +313,10 @@ def locate_reference(
                 )
                 if status != OK:
                     return status, j if status == NO_ROOM else i
+        except SplitError:
+            return SPLIT, i
         except MalformedError:
             return MALFORMED, i
-        except _SplitError:
-            return SPLIT, i
     return OK, k * n - int(np.count_nonzero(kinds))
 
 
@@ -598,16 +580,8 @@ def unknown_key_reference(
     for i in range(first, starts.size):
         message = data[starts[i] : starts[i] + lengths[i]].tobytes()
         try:
-            for tag, start, stop in read_fields(message):
-                for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == FIRST else ():
-                    if entry_tag != FIRST:
-                        continue
-                    key = b""
-                    for part_tag, part_start, part_stop in read_fields(message[:entry_stop], entry_start):
-                        if part_tag == FIRST:
-                            key = message[part_start:part_stop]
-                    if key not in known:
-                        return UNKNOWN, i
+            if any(key not in known for key, _ in read_entries(message, FIRST)):
+                return UNKNOWN, i
         except MalformedError:
             return MALFORMED, i
     return OK, -1

@@ -20,6 +20,7 @@ from distinput.kernels.machine import (
     trailing_zeros,
 )
 from distinput.kernels.protobuf import (
+    DELIMITED,
     FIRST,
     FIXED32,
     HIGHS,
@@ -30,7 +31,7 @@ from distinput.kernels.protobuf import (
     joined,
     long_varint,
     read_fields,
-    read_varint,
+    read_varints,
 )
 
 # ----------------------------------------------------------------------------
@@ -71,6 +72,25 @@ def check_messages(data: Bytes, starts: Ints, lengths: Ints) -> None:
             raise ValueError("example: each message must be within the data")
 
 
+class SplitError(MalformedError):
+    """A list in several pieces."""
+
+
+def read_list(message: bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """The kind of the list in the feature at message[start:stop], and its start and end; `MISSING` if there is none.
+
+    Raises:
+      SplitError: it is in several pieces.
+    """
+    kind, span = MISSING, (0, 0)
+    for tag, list_start, list_stop in read_fields(message[:stop], start):
+        if tag & 7 == DELIMITED and tag >> 3 in (BYTES, FLOAT, INT64):
+            if tag >> 3 == kind:
+                raise SplitError
+            kind, span = tag >> 3, (list_start, list_stop)
+    return kind, *span
+
+
 def read_values(message: bytes, kind: int) -> list[tuple[int, int]] | list[float] | list[int]:
     """The values of a list: floats, integers, or the start and end of each string."""
     spans: list[tuple[int, int]] = []
@@ -85,10 +105,7 @@ def read_values(message: bytes, kind: int) -> list[tuple[int, int]] | list[float
                 raise MalformedError
             floats += np.frombuffer(content, "<f4").tolist()
         elif kind == INT64 and tag in (FIRST, _NUMBER):
-            at = 0
-            while at < len(content):
-                value, at = read_varint(content, at)
-                integers.append(value - (value >> 63 << 64))
+            integers += [value - (value >> 63 << 64) for value in read_varints(content)]
     return spans if kind == BYTES else floats if kind == FLOAT else integers
 
 

@@ -42,6 +42,23 @@ def read_varint(message: bytes, at: int) -> tuple[int, int]:
     raise MalformedError
 
 
+def read_varints(content: bytes) -> Iterator[int]:
+    """The numbers that stand one behind the other."""
+    at = 0
+    while at < len(content):
+        value, at = read_varint(content, at)
+        yield value
+
+
+def varint_bytes(number: int) -> bytes:
+    """A number from 0 on as it is written."""
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*written, number])
+
+
 def read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
     """The tag of each field, and the start and end of its content."""
     while at < len(message):
@@ -64,6 +81,26 @@ def read_fields(message: bytes, at: int = 0) -> Iterator[tuple[int, int, int]]:
         if at > len(message):
             raise MalformedError
         yield tag, start, at
+
+
+def read_entries(message: bytes, place: int) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+    """The key of each entry of a map, and the start and end of each piece of its value.
+
+    Args:
+      message: has the map.
+      place: the tag of the field that it is in.
+    """
+    for tag, start, stop in read_fields(message):
+        for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == place else ():
+            if entry_tag != FIRST:
+                continue
+            key, pieces = b"", []
+            for part_tag, part_start, part_stop in read_fields(message[:entry_stop], entry_start):
+                if part_tag == FIRST:
+                    key = message[part_start:part_stop]
+                elif part_tag == SECOND:
+                    pieces.append((part_start, part_stop))
+            yield key, pieces
 
 
 # The compiled implementations. An offset of -1 means malformed.

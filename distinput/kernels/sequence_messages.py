@@ -18,7 +18,6 @@ import numpy as np
 from distinput.kernels.example_messages import Words, feature_list, find_key, make_table, map_entry, table_size
 from distinput.kernels.example_values import (
     BYTES,
-    FLOAT,
     INT64,
     MALFORMED,
     MISSING,
@@ -27,10 +26,11 @@ from distinput.kernels.example_values import (
     check_messages,
     check_within,
     not_offsets,
+    read_list,
 )
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import load_u8
-from distinput.kernels.protobuf import DELIMITED, FIRST, SECOND, MalformedError, field, read_fields
+from distinput.kernels.protobuf import DELIMITED, FIRST, SECOND, MalformedError, field, read_entries, read_fields
 
 ScanStep = tuple[int, int, int]
 """Kind, start and size of the list of one step."""
@@ -40,35 +40,21 @@ ABSENT = -1  # in place of a number of steps: the message has no entry for the k
 
 def _read_step(message: bytes, start: int, stop: int) -> ScanStep:
     """The list of the step at message[start:stop]."""
-    kind, span = MISSING, (0, 0)
-    for tag, list_start, list_stop in read_fields(message[:stop], start):
-        if tag & 7 == DELIMITED and tag >> 3 in (BYTES, FLOAT, INT64):
-            if tag >> 3 == kind:
-                raise MalformedError
-            kind, span = tag >> 3, (list_start, list_stop - list_start)
-    return kind, *span
+    kind, list_start, list_stop = read_list(message, start, stop)
+    return kind, list_start, list_stop - list_start
 
 
 def read_steps(message: bytes, wanted: dict[bytes, int]) -> dict[int, list[ScanStep]]:
     """The steps of each wanted key that the message has, by the number of the key."""
     steps: dict[int, list[ScanStep]] = {}
-    for tag, start, stop in read_fields(message):
-        for entry_tag, entry_start, entry_stop in read_fields(message[:stop], start) if tag == SECOND else ():
-            if entry_tag != FIRST:
-                continue
-            key, pieces = b"", []
-            for part_tag, part_start, part_stop in read_fields(message[:entry_stop], entry_start):
-                if part_tag == FIRST:
-                    key = message[part_start:part_stop]
-                if part_tag == SECOND:
-                    pieces.append((part_start, part_stop))
-            if key in wanted:
-                steps[wanted[key]] = [
-                    _read_step(message, step_start, step_stop)
-                    for piece_start, piece_stop in pieces
-                    for step_tag, step_start, step_stop in read_fields(message[:piece_stop], piece_start)
-                    if step_tag == FIRST
-                ]
+    for key, pieces in read_entries(message, SECOND):
+        if key in wanted:
+            steps[wanted[key]] = [
+                _read_step(message, start, stop)
+                for piece_start, piece_stop in pieces
+                for tag, start, stop in read_fields(message[:piece_stop], piece_start)
+                if tag == FIRST
+            ]
     return steps
 
 

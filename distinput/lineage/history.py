@@ -19,7 +19,7 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset, D
 from distinput.distribute.input.located import Located
 from distinput.distribute.input.sources import WHOLE, CutBatches, DealtElements, StepSource
 from distinput.errors import DataLossError, StateError, UnimplementedError
-from distinput.formats.example_encoding import varint
+from distinput.kernels.protobuf import varint_bytes
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
     StepRecords,
@@ -98,9 +98,9 @@ def changed(before: Sequence[int], after: Sequence[int]) -> bytes:
     last = -1
     for place, (old, new) in enumerate(zip(before, after, strict=True)):
         if old != new:
-            made += varint(place - last - 1)
+            made += varint_bytes(place - last - 1)
             change = new - old
-            made += varint(2 * change if change >= 0 else -2 * change - 1)
+            made += varint_bytes(2 * change if change >= 0 else -2 * change - 1)
             last = place
     return bytes(made)
 
@@ -268,7 +268,7 @@ class LedgerFile:
         self._put(_NOTE + np.array([step, replica], "<i8").tobytes() + losses.astype("<f4").tobytes())
 
     def _put(self, body: bytes) -> None:
-        data = varint(len(body)) + body + _check(body)
+        data = varint_bytes(len(body)) + body + _check(body)
         while data:
             data = data[os.write(self._file, data) :]
 

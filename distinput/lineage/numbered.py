@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock, block_rows, concat_blocks, numbers_of
+from distinput.columns.block import Block, ColumnBlock, block_rows, numbers_of
 from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
@@ -36,7 +36,7 @@ from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, Transparent, placed
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once, walk
 from distinput.run.run import Run
-from distinput.streaming.by_position import positions_in
+from distinput.streaming.by_position import positions_in, streamed
 from distinput.values.nest import LEAF, structure_of
 from distinput.values.spec import Spec
 
@@ -66,22 +66,8 @@ class _Walked:
         self.size = node.count_elements()
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        numbers, back = np.unique(rows, return_inverse=True)
-        parts: list[Block] = []
-        first = done = 0
         with Run() as run:
-            stream: Any = self._node.open(self._node.start(epoch), run)
-            for block, _ in stream:
-                end = int(np.searchsorted(numbers, first + block.size))
-                if end > done:
-                    parts.append(block.take(numbers[done:end] - first))
-                first, done = first + block.size, end
-                if done == len(numbers):
-                    break
-            stream.close()
-        if done < len(numbers):
-            raise IndexError(f"there is no element {numbers[-1]} among {first}")
-        return concat_blocks(parts).take(back)
+            return streamed(self._node, rows, epoch, run, begins=False)
 
 
 Reached: TypeAlias = _Fetched | _Walked

@@ -28,8 +28,8 @@ from distinput.columns.state import State
 from distinput.errors import DeadlineExceededError, FailedPreconditionError
 from distinput.functions.chain import Refills
 from distinput.names.lazy import dataclass
-from distinput.plan.binding import take_functions
-from distinput.plan.check import callable_argument
+from distinput.plan.binding import names_in, take_functions
+from distinput.plan.check import callable_argument, cells_of
 from distinput.plan.node import Node, Origin
 from distinput.run.run import CoreUse, Run, bytes_of, thread_use
 from distinput.values.buffers import alone, counts_are_exact
@@ -261,23 +261,12 @@ def _parts(value: Any) -> Iterator[Any]:
     code = getattr(value, "__code__", None)
     if isinstance(code, CodeType):
         known = getattr(value, "__globals__", {})
-        yield from [known[name] for name in _names(code) if name in known]
-        for cell in getattr(value, "__closure__", None) or ():
-            try:
-                yield cell.cell_contents
-            except ValueError:  # not set yet
-                continue
+        yield from [known[name] for name in sorted(names_in(code)) if name in known]
+        yield from cells_of(value).values()
     elif not hasattr(value, "__func__"):
         yield from list(getattr(value, "__dict__", {}).values())[:64]
         kind = vars(type(value))
         yield from (kind.get("__call__"), kind.get("__iter__"))
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 def _calls(function: Any) -> bool:
@@ -285,7 +274,7 @@ def _calls(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return False
-    known, names = getattr(function, "__globals__", {}), set(_names(code))
+    known, names = getattr(function, "__globals__", {}), names_in(code)
     if "input" in names and "input" not in known:
         return True
     modules = [known[name].__name__ for name in names if isinstance(known.get(name), ModuleType)]

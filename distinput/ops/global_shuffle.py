@@ -5,18 +5,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, concat_blocks, picked_rows, rows_within, sound_parts
-from distinput.columns.column import Column, Ints, Strings
-from distinput.columns.ragged import Ragged
-from distinput.columns.regroup import joined_columns
+from distinput.columns.block import MOST_BYTES, Block, picked_rows, rows_within, sound_parts
+from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.random_orders import permute
 from distinput.names.lazy import dataclass
 from distinput.ops.shuffle import Shuffled, fetched
-from distinput.plan.node import Latest, Node, once, walk
+from distinput.plan.node import Latest, once, walk
 from distinput.run.run import Run
+from distinput.streaming.by_position import streamed
 from distinput.values.buffers import empty
 
 _CHUNK, _TIMES = 4096, 4
@@ -122,7 +121,7 @@ class GlobalShuffle(Shuffled):
                     return self.input.fetch(np.sort(numbers[first:end]), epoch)
                 if self.input.fetches:
                     return self.input.fetch(numbers[first:end], epoch)
-                return _reached(self.input, numbers[first:end], epoch, strict)
+                return streamed(self.input, numbers[first:end], epoch, strict)
 
             most, done = 1, 0
             for block, end in sound_parts(len(numbers), make, tolerant=run.tolerant):
@@ -158,29 +157,6 @@ def _permuted(rows: Ints, key: int, total: int) -> Ints:
     return numbers
 
 
-def _reached(source: Node, rows: Ints, epoch: int, run: Run) -> Block:
-    """The elements at `rows`, in that order, from streams that begin at the first row of each group of close rows."""
-    order = np.argsort(rows, kind="stable")
-    ascending = rows[order]
-    parts: list[Block] = []
-    start = 0
-    while start < len(ascending):
-        first = int(ascending[start])
-        state = source.start_at(first, epoch)
-        assert state is not None
-        stream = source.open(state, run)
-        try:
-            block = next(b for b, _ in stream if b.size)
-        finally:
-            stream.close()  # type: ignore[attr-defined]
-        end = int(np.searchsorted(ascending, first + block.size))
-        parts.append(_alone(block.take(ascending[start:end] - first)))
-        start = end
-    back = np.empty(len(rows), np.int64)
-    back[order] = np.arange(len(rows))
-    return concat_blocks(parts).take(back)
-
-
 def _in_order(ascending: Block, numbers: Ints, within: int) -> Iterator[Block]:
     """The elements with these numbers, out of a block that has them in ascending order, so many at a time."""
     if ascending.size < 2:
@@ -190,14 +166,3 @@ def _in_order(ascending: Block, numbers: Ints, within: int) -> Iterator[Block]:
     places[np.argsort(numbers, kind="stable")] = np.arange(len(numbers))
     for first in range(0, len(numbers), within):
         yield ascending.take(places[first : first + within])
-
-
-def _alone(rows: Block) -> Block:
-    """The same rows in memory of their own: spans would keep the whole block alive from which they were taken."""
-    return ColumnBlock(rows.structure, [_column_alone(column) for column in rows.columnar().columns], rows.size)
-
-
-def _column_alone(column: Column) -> Column:
-    if isinstance(column, Strings):
-        return column.compact()
-    return joined_columns([column]) if isinstance(column, Ragged) and len(column) else column

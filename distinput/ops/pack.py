@@ -20,7 +20,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, refuse_sparse
 from distinput.plan.node import Needs, Node
 from distinput.run.run import Run, element_text
-from distinput.streaming.padding import as_bytes, padding_fills
+from distinput.streaming.padding import as_bytes, padding_fills, spans_of
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING
 from distinput.values.nest import component
@@ -35,22 +35,15 @@ _MOST_PARTS = 16
 """Blocks that are copied from where they are; more of them hold few sequences each, and are put side by side first."""
 
 
-def spans_of(column: Column) -> tuple[Array, Ints, Ints]:
+def spans_of_any(column: Column) -> tuple[Array, Ints, Ints]:
     """Rows that may differ in their first dimension: a contiguous array [m, ...], and the start and length of each, [n]."""
     column = column.materialize()
-    if isinstance(column, Arrays):
-        column = column.joined()
-    if isinstance(column, Ragged) and isinstance(column.flat, Dense):
-        flat, starts, sizes = column.flat.array, column.starts, column.sizes
-    elif isinstance(column, Dense):
-        count, length, *inner = column.array.shape
-        flat = column.array.reshape(count * length, *inner)
-        starts, sizes = np.arange(count, dtype=np.int64) * length, np.full(count, length, np.int64)
-    else:
-        rows = list(column.values())
-        sizes = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat, starts = np.concatenate(rows), np.cumsum(sizes) - sizes
-    return np.ascontiguousarray(flat), np.ascontiguousarray(starts), np.ascontiguousarray(sizes)
+    spans = spans_of(column.joined() if isinstance(column, Arrays) else column)
+    if spans is not None:
+        return spans
+    rows = list(column.values())
+    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
+    return np.ascontiguousarray(np.concatenate(rows)), np.cumsum(sizes) - sizes, sizes
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ class SequencePacking:
         pieces = np.minimum(self.length, sizes[owners] - begins)
         order, bounds = np.empty(len(pieces), np.int64), np.empty(len(pieces) + 1, np.int64)
         count = plan_rows(pieces, self.length, self.best, order, bounds)
-        columns = [[spans_of(column) for column in part.columnar().columns] for part in parts]
+        columns = [[spans_of_any(column) for column in part.columnar().columns] for part in parts]
         borders = np.cumsum([0, *[part.size for part in parts]])
         most = max(1, MOST_BYTES // (self.length * self._token_bytes))
         while first < count:

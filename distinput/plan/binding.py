@@ -24,7 +24,7 @@ import numpy as np
 
 from distinput.errors import FailedPreconditionError
 from distinput.names.lazy import dataclass, later
-from distinput.plan.check import callable_argument, normalized
+from distinput.plan.check import callable_argument, cells_of, normalized
 
 if TYPE_CHECKING:
     from distinput.names import words
@@ -297,7 +297,7 @@ class _Binding:
             )
             made: types.FunctionType = self._keep(function, function)
             return made
-        named, self._named = self._named, self._named | _names_in(function.__code__)
+        named, self._named = self._named, self._named | names_in(function.__code__)
         try:
             return self._copy(function)
         finally:
@@ -422,13 +422,9 @@ class _Cells:
             return
         assigned = codes.CodeNames.of(function.__code__).stored
         around = list(_around(function))
-        for name, cell in self.all.items():
-            if name in assigned or any(_assigns(code, name) for code in around):
-                continue
-            try:
-                self.own[name] = cell.cell_contents
-            except ValueError:  # no value yet
-                continue
+        for name, value in cells_of(function).items():
+            if name not in assigned and not any(_assigns(code, name) for code in around):
+                self.own[name] = value
 
 
 def _around(function: types.FunctionType) -> Iterator[types.CodeType]:
@@ -558,12 +554,12 @@ def _inside(value: Any, named: frozenset[str]) -> Iterator[Any]:
             return
         items = list(value.values() if isinstance(value, dict) else value)
     elif isinstance(value, types.MethodType):
-        items = list(_inside(value.__self__, named | _names_in(value.__func__.__code__)))
+        items = list(_inside(value.__self__, named | names_in(value.__func__.__code__)))
     else:
         call = getattr(type(value), "__call__", None)  # noqa: B004 - what it does, not whether it can be called
-        named |= _names_in(call.__code__) if isinstance(call, types.FunctionType) else frozenset()
+        named |= names_in(call.__code__) if isinstance(call, types.FunctionType) else frozenset()
         methods = _methods(value, named)
-        named = named.union(*(_names_in(method.__code__) for method in methods))
+        named = named.union(*(names_in(method.__code__) for method in methods))
         held = [] if isinstance(value, type) else list(getattr(value, "__dict__", {}).items())
         items = [call, *methods, *(item for name, item in held if name in named), getattr(value, "__wrapped__", None)]
     if len(items) <= _MOST_ITEMS:
@@ -597,7 +593,7 @@ def _methods(value: Any, named: frozenset[str]) -> list[types.FunctionType]:
     while names:
         held = {name: _unwrapped(defined.pop(name)) for name in names if name in defined}
         new = {name: function for name, function in held.items() if isinstance(function, types.FunctionType)}
-        names = set().union(*(_names_in(function.__code__) for function in new.values()))
+        names = set().union(*(names_in(function.__code__) for function in new.values()))
         found |= new
     return list(found.values())
 
@@ -615,16 +611,16 @@ def _unwrapped(attribute: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def _names_in(code: types.CodeType) -> frozenset[str]:
+def names_in(code: types.CodeType) -> frozenset[str]:
     """Every name of a variable of a module, and of an attribute, in a function and in those inside it."""
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return frozenset(code.co_names).union(*map(_names_in, inner))
+    return frozenset(code.co_names).union(*map(names_in, inner))
 
 
 def _names_variables(function: types.FunctionType) -> bool:
     """Whether a name in a function may be a variable of its module, and not only a module; found without reading its code."""
     known = function.__globals__
-    found = [known[name] for name in _names_in(function.__code__) if name in known and not name.startswith("__")]
+    found = [known[name] for name in names_in(function.__code__) if name in known and not name.startswith("__")]
     return not all(isinstance(value, types.ModuleType) for value in found)
 
 

@@ -2,6 +2,7 @@
 """Checks of arguments, made when a node is built; messages say which op, what must hold and what was given."""
 
 from collections import UserDict
+from contextlib import suppress
 from copy import copy
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
@@ -138,6 +139,21 @@ def callable_argument(op: str, name: str, value: Any) -> None:
         raise TypeError(
             f"{op}: {name} must not be an async function, got {value!r}; give a plain one that runs it with asyncio.run"
         )
+
+
+def cells_of(function: Any) -> dict[str, Any]:
+    """The variables around a function of Python that it reads, by their names; those that are not set yet are left out.
+
+    >>> def scaled(factor):
+    ...     return lambda x: x * factor
+    >>> cells_of(scaled(2))
+    {'factor': 2}
+    """
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=False):
+        with suppress(ValueError):  # it is not set yet
+            found[name] = cell.cell_contents
+    return found
 
 
 def parallel_calls(op: str, value: Any) -> None:

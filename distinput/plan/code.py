@@ -18,6 +18,7 @@ import numpy as np
 
 from distinput.columns.state import Digest, evenly
 from distinput.names.lazy import dataclass
+from distinput.plan.check import cells_of
 from distinput.values.leaves import array_of
 
 # ----------------------------------------------------------------------------
@@ -482,12 +483,8 @@ class ArgumentReader:
         self._uses, self._holders, self._members_at = outer
 
     def _variables(self, function: types.FunctionType, names: "CodeNames") -> None:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        for name, value in cells_of(function).items():
             if name not in names.stored:
-                try:
-                    value = cell.cell_contents
-                except ValueError:  # not set yet
-                    continue
                 self._outside(name, value)
         for place, value in enumerate(function.__defaults__ or ()):
             self._outside(f"default {place}", value)

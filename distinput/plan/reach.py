@@ -25,6 +25,7 @@ import numpy as np
 
 from distinput.columns.state import Digest
 from distinput.names.lazy import dataclass
+from distinput.plan.check import cells_of
 from distinput.plan.code import (
     CodeNames,
     attributes_changed_by_methods,
@@ -192,10 +193,7 @@ class ReachedCode:
         names = uses.attributes | frozenset(_texts(code))
         self._named |= names if function.__name__ not in _MAKERS else _NO_NAMES
         place, module = _place(function), str(function.__module__)
-        around: dict[str, Any] = {}
-        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            with suppress(ValueError):  # not set yet
-                around[name] = cell.cell_contents
+        around = cells_of(function)
         for name, value in around.items():
             self._reads(place, name, value, names)
         defaults = {str(number): default for number, default in enumerate(function.__defaults__ or ())}

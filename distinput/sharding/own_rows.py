@@ -112,6 +112,24 @@ def batch_size_of(node: Node) -> int | None:
     return node.rows_per_batch
 
 
+def full_batch_rows(who: str, node: Node, given: int | None) -> int:
+    """The rows of a full batch: those that are known, or those that the user states.
+
+    Raises:
+      InvalidArgumentError: the user states others than are known.
+      ValueError: they are neither known nor stated.
+    """
+    known = batch_size_of(node)
+    if known is not None and given not in (None, known):
+        raise InvalidArgumentError(f"{who}: batch_size is {given}, but the batches have {known} rows")
+    if known is None and given is None:
+        raise ValueError(
+            f"{who}: the batch size is not known, as a function over whole batches may change it; pass batch_size=, or call "
+            "the function on single elements, before batch"
+        )
+    return known or given or 0
+
+
 def has_batches(node: Node) -> bool:
     """Whether the first axis of all parts of the elements is one of rows, so that elements can be cut for replicas."""
     return all(isinstance(leaf, TensorSpec) and leaf.shape != () for leaf in node.spec.leaves)

@@ -6,8 +6,10 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from distinput.columns.block import Block, concat_blocks
-from distinput.columns.column import Ints
+from distinput.columns.block import Block, ColumnBlock, concat_blocks
+from distinput.columns.column import Column, Ints, Strings
+from distinput.columns.ragged import Ragged
+from distinput.columns.regroup import joined_columns
 from distinput.columns.state import State
 from distinput.names.lazy import dataclass
 from distinput.names.words import shown
@@ -182,7 +184,10 @@ class _Reached(Counted):
     def fetch(self, rows: Ints, epoch: int) -> Block:
         if not len(rows):
             return Block.of(self.spec.structure, [])
-        return _streamed(self.input, rows, epoch) if self.streams else self.input.fetch(rows, epoch)
+        if not self.streams:
+            return self.input.fetch(rows, epoch)
+        with Run(run_ahead=0) as run:
+            return streamed(self.input, rows, epoch, run)
 
 
 def _reached(node: Node) -> _Reached | None:
@@ -216,27 +221,48 @@ def _culprit(node: Node) -> Node:
     return node
 
 
-def _streamed(node: Node, rows: Ints, epoch: int) -> Block:
-    """The elements at `rows`, from streams that are read as long as each of their blocks holds one of them."""
+def streamed(node: Node, rows: Ints, epoch: int, run: Run, *, begins: bool = True) -> Block:
+    """The elements at `rows`, in that order, from streams that are read as long as each of their blocks holds one of them.
+
+    Args:
+      node: gives the elements.
+      rows: at least one.
+      epoch: the pass.
+      run: in which it is read.
+      begins: whether streams can begin at any row; else there is one, from the first row on.
+
+    Raises:
+      IndexError: there is no such element.
+    """
     positions, back = np.unique(rows, return_inverse=True)
     parts: list[Block] = []
     start = 0
-    with Run(run_ahead=0) as run:
-        while start < len(positions):
-            here = int(positions[start])
-            state = node.start_at(here, epoch)
-            assert state is not None
-            stream: Any = node.open(state, run)
-            try:
-                for block, _ in stream:
-                    end = int(np.searchsorted(positions, here + block.size))
-                    if end > start:
-                        parts.append(block.take(positions[start:end] - here))
-                    start, here = end, here + block.size
-                    if start == len(positions) or positions[start] > here:
-                        break
-                else:
-                    raise IndexError(f"{node.op}: there is no element {here}, though {positions[-1] + 1} were counted")
-            finally:
-                stream.close()
+    while start < len(positions):
+        here = int(positions[start]) if begins else 0
+        state = node.start_at(here, epoch) if begins else node.start(epoch)
+        assert state is not None
+        stream: Any = node.open(state, run)
+        try:
+            for block, _ in stream:
+                end = int(np.searchsorted(positions, here + block.size))
+                if end > start:
+                    parts.append(_alone(block.take(positions[start:end] - here)))
+                start, here = end, here + block.size
+                if start == len(positions) or (begins and positions[start] > here):
+                    break
+            else:
+                raise IndexError(f"{node.op}: there is no element {positions[-1]} among {here}")
+        finally:
+            stream.close()
     return concat_blocks(parts).take(back)
+
+
+def _alone(rows: Block) -> Block:
+    """The same rows in memory of their own: spans would keep the whole block alive from which they were taken."""
+    return ColumnBlock(rows.structure, [_column_alone(column) for column in rows.columnar().columns], rows.size)
+
+
+def _column_alone(column: Column) -> Column:
+    if isinstance(column, Strings):
+        return column.compact()
+    return joined_columns([column]) if isinstance(column, Ragged) and len(column) else column

@@ -355,6 +355,12 @@ def _padded_texts(columns: Sequence[Column], shape: Dims) -> Strings | None:
 
 def _spans(column: Column) -> _Spans | None:
     """Rows whose first dimension may differ, as spans; None for other columns, and where the inner dimensions hold nothing."""
+    spans = spans_of(column)
+    return None if spans is None or 0 in spans[0].shape[1:] else spans
+
+
+def spans_of(column: Column) -> _Spans | None:
+    """Rows whose first dimension may differ: all their values, and the start and length of each; None for other columns."""
     column = column.materialize()
     if isinstance(column, Ragged) and isinstance(column.flat, Dense):
         flat, starts, lengths = column.flat.array, column.starts, column.sizes
@@ -363,8 +369,6 @@ def _spans(column: Column) -> _Spans | None:
         flat = column.array.reshape(count * length, *inner)
         starts, lengths = np.arange(count, dtype=np.int64) * length, np.full(count, length, np.int64)
     else:
-        return None
-    if 0 in flat.shape[1:]:
         return None
     return np.ascontiguousarray(flat), np.ascontiguousarray(starts), np.ascontiguousarray(lengths)
 

@@ -37,13 +37,13 @@ def check_uses(uses: Mapping[str, Callable[[T], None]], factory: Callable[[], T]
 
 
 def _check_nothing_left_after(how: str, use: Callable[[T], None], factory: Callable[[], T], seconds: float) -> None:
-    threads, files, processes = set(threading.enumerate()), _open_files(), _children()
+    threads, files, processes = set(threading.enumerate()), _open_files(), children()
     use(factory())
     deadline = time.monotonic() + seconds
     while True:
         gc.collect()
         left = begun_since(threads) + list((_open_files() - files).elements())
-        left += [f"process {pid}" for pid in _children() - processes]
+        left += [f"process {pid}" for pid in children() - processes]
         if not left:
             return
         if time.monotonic() > deadline:
@@ -56,8 +56,8 @@ def begun_since(before: Collection[threading.Thread]) -> list[str]:
     return [each.name for each in threading.enumerate() if each not in before and each.name != "distinput-kernels"]
 
 
-def _children() -> set[str]:
-    """The processes that this one started and that have not ended; nothing where the system does not tell."""
+def children() -> set[str]:
+    """The numbers of the processes that this one started and that have not ended; nothing where the system does not tell."""
     found: set[str] = set()
     for thread in _listed("/proc/self/task"):
         # Bytes, and no paths: a process with libraries loaded has a hundred threads.

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from distinput.data.dataset import Dataset
 from distinput.names.lazy import dataclass
 from distinput.plan.families import drawn_seeds, with_drawn_seeds
-from distinput.plan.node import Node
 from distinput.plan.options import AutoShardPolicy, Options
 from distinput.values.nest import flatten, map_leaves
 from distinput.values.ragged_tensor import RaggedTensor
@@ -35,7 +34,6 @@ class Ingredient:
 
     Args:
       name: the word for it in recipes.
-      covers: classes of nodes that it makes.
       build: (dataset so far, arguments) -> dataset. A source is given None.
       model: (pipeline so far, arguments) -> the elements as a list; by default they are as they were. A source is given None.
       draw: (draw, pipeline so far) -> arguments, JSON values; by default there are none.
@@ -46,7 +44,6 @@ class Ingredient:
     """
 
     name: str
-    covers: tuple[type[Node], ...]
     build: Callable[[Any, dict[str, Any]], Dataset]
     model: Callable[..., list[Any]] = lambda p, _: p.elements
     draw: Callable[[DrawFrom, Any], dict[str, Any]] = lambda *_: {}

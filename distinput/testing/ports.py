@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of this machine for processes that are about to start."""
+"""Ports of this machine for processes that are about to start, and the command that starts those of MPI."""
 
 import itertools
 import os
+import shutil
 import socket
+import subprocess
+import sys
 from contextlib import suppress
+from pathlib import Path
 
 _FIRST, _OWN = 10_000, 100
 _numbers = itertools.count()
@@ -29,3 +33,18 @@ def free_ports(count: int) -> list[int]:
             probe.bind(("", port))
             ports.append(port)
     return ports
+
+
+def mpiexec(size: int) -> list[str]:
+    """The command that starts `size` processes with the MPI of this Python environment, or else that of the machine.
+
+    Raises:
+      FileNotFoundError: there is none.
+    """
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise FileNotFoundError("mpiexec: not found; use `pip install 'distinput[mpi]'`")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
+    extra = ["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else []
+    return [found, *extra, "-n", str(size)]

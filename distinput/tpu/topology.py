@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distinput.kernels.protobuf import MalformedError, read_fields, read_varint
+from distinput.kernels.protobuf import MalformedError, read_fields, read_varints, varint_bytes
 from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
@@ -84,7 +84,6 @@ class HardwareFeature:
 _NUMBER, _BYTES = 0, 2  # kinds of fields
 _MESH_SHAPE, _TASKS, _DEVICES, _COORDINATES, _FEATURES = 1, 2, 3, 4, 5
 _EMBEDDING, _EMBEDDING_DEVICES = 1, 2
-_NEGATIVE = 1 << 63  # numbers from here on are negative ones
 
 
 @dataclass(frozen=True)
@@ -144,13 +143,7 @@ def topology_fields(message: bytes) -> TopologyFields:
 
 
 def _varints(numbers: Iterable[int]) -> bytes:
-    made = bytearray()
-    for number in numbers:
-        while number > 127:
-            made.append(number & 127 | 128)
-            number >>= 7
-        made.append(number)
-    return bytes(made)
+    return b"".join(map(varint_bytes, numbers))
 
 
 def _number(field: int, value: int) -> bytes:
@@ -174,16 +167,11 @@ def _message(message: bytes) -> dict[int, list[bytes]]:
 
 def _numbers(found: dict[int, list[bytes]], field: int) -> list[int]:
     """All numbers of a repeated field, packed or one by one."""
-    numbers = []
-    for content in found.get(field, []):
-        at = 0
-        while at < len(content):
-            try:
-                number, at = read_varint(content, at)
-            except MalformedError:
-                raise ValueError("Topology: serialized must be a TopologyProto, got one that is cut off") from None
-            numbers.append(number - (1 << 64) if number >= _NEGATIVE else number)
-    return numbers
+    try:
+        numbers = [number for content in found.get(field, []) for number in read_varints(content)]
+    except MalformedError:
+        raise ValueError("Topology: serialized must be a TopologyProto, got one that is cut off") from None
+    return [number - (number >> 63 << 64) for number in numbers]  # those with the highest bit are negative
 
 
 def _last(found: dict[int, list[bytes]], field: int) -> int:

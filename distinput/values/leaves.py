@@ -416,12 +416,16 @@ def _cure(value: Any) -> str:
     return "; give list(...) of it" if isinstance(value, Iterable) else ""
 
 
-def as_leaves(values: Sequence[Any], paths: Sequence[str]) -> list[Any]:
+def as_leaves(
+    values: Sequence[Any], paths: Sequence[str], make: Callable[..., Any] | None = None, *each: Sequence[Any]
+) -> list[Any]:
     """The values as leaves; an error names the component whose value it is.
 
     Args:
       values: the leaves of a nest as users write them.
       paths: those of its structure.
+      make: makes a leaf of a value; None: `as_leaf`.
+      each: what else it takes, one for each value.
 
     Raises:
       TypeError: a value cannot be an array.
@@ -429,7 +433,7 @@ def as_leaves(values: Sequence[Any], paths: Sequence[str]) -> list[Any]:
     """
     made: list[Any] = []
     try:
-        made.extend(map(as_leaf, values))  # keeps what was made before an error
+        made.extend(map(make or as_leaf, values, *each))  # keeps what was made before an error
     except (TypeError, InvalidArgumentError) as error:
         path = paths[len(made)]
         if not path:

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distinput.formats.example_encoding import varint
+from distinput.kernels.protobuf import varint_bytes
 from distinput.lineage.history import changed, joined, numbers_of, read_varint, taken_apart
 from tests.depth import cases
 
@@ -34,7 +34,7 @@ def test_changes_make_the_later_numbers(pairs: list[tuple[int, int]]) -> None:
 
 @given(st.integers(0, 1 << 80), st.binary(max_size=3))
 def test_a_number_ends_where_the_next_one_begins(value: int, rest: bytes) -> None:
-    data = varint(value)
+    data = varint_bytes(value)
     assert read_varint(data + rest, 0) == (value, len(data))
     assert all(read_varint(data[:cut], 0) is None for cut in range(len(data)))
 

@@ -10,7 +10,7 @@ from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense
 from distinput.columns.ragged import Arrays, Objects, Ragged
 from distinput.columns.regroup import column_of
-from distinput.ops.pack import SequencePacking, spans_of
+from distinput.ops.pack import SequencePacking, spans_of_any
 from distinput.values.nest import LEAF
 from distinput.values.spec import TensorSpec
 
@@ -27,13 +27,13 @@ ROWS = [np.array([1, 2], np.int32), np.array([3], np.int32), np.array([4, 5, 6],
     ],
 )
 def test_spans_of_every_kind_of_column(column: Column) -> None:
-    flat, starts, sizes = spans_of(column)
+    flat, starts, sizes = spans_of_any(column)
     rows = [flat[start : start + size].tolist() for start, size in zip(starts, sizes, strict=True)]
     assert rows == [[1, 2], [3], [4, 5, 6]]
 
 
 def test_spans_of_rows_of_one_length() -> None:
-    flat, starts, sizes = spans_of(Dense(np.arange(12).reshape(3, 2, 2)))
+    flat, starts, sizes = spans_of_any(Dense(np.arange(12).reshape(3, 2, 2)))
     assert flat.shape == (6, 2)
     assert (starts.tolist(), sizes.tolist()) == ([0, 2, 4], [2, 2, 2])
 

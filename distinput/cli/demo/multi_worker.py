@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from distinput.cli.demo.demo import (
     place_of,
 )
 from distinput.cli.demo.program import Digits, Pass, Training, evaluate, evaluation_batches, mirrored, train
-from distinput.testing.ports import free_ports
+from distinput.testing.ports import free_ports, mpiexec
 
 # ----------------------------------------------------------------------------
 # Runs the workers of a job as processes of this machine, watches them, kills them, and leaves none behind.
@@ -54,8 +53,11 @@ def check_engine(engine: str) -> None:
     """
     package = ENGINES[engine]
     lacks = f"the Python package {package}" if find_spec(package) is None else ""
-    if not lacks and engine == "mpi" and _mpiexec() is None:
-        lacks = "the command mpiexec"
+    if not lacks and engine == "mpi":
+        try:
+            mpiexec(1)
+        except FileNotFoundError:
+            lacks = "the command mpiexec"
     if lacks:
         there = [name for name, needs in ENGINES.items() if find_spec(needs) is not None and name != engine]
         raise di.errors.FailedPreconditionError(
@@ -87,7 +89,7 @@ class DemoJob:
         self._said = (folder / "output.txt").open("wb")
         words = [sys.executable, "-m", "distinput", "demo", "--job", str(folder / "job.json")]
         if engine == "mpi":
-            self._processes = [self._start([*(_mpiexec() or ()), "-n", str(workers), *words], {})]
+            self._processes = [self._start([*mpiexec(workers), *words], {})]
         else:
             self._processes = [self._start(words, place) for place in _places(workers)]
 
@@ -189,17 +191,6 @@ def _places(workers: int) -> list[dict[str, str]]:
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(workers)]}
     tasks = [{"type": "worker", "index": worker} for worker in range(workers)]
     return [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})} for task in tasks]
-
-
-def _mpiexec() -> list[str] | None:
-    """The launcher of this Python environment, else that of the machine; None if there is none."""
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
-        return None
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    # Open MPI must be told that several processes may share a core, and that it may run as root.
-    return [found, *(["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else [])]
 
 
 # ----------------------------------------------------------------------------

@@ -6,48 +6,27 @@ import importlib.util
 import io
 import pickle
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from distinput.distribute.seats.links import pickled_with
 from distinput.errors import importing
 from distinput.names.lazy import dataclass
+from distinput.plan.code import is_library
 from distinput.run.segments import Packed, pickler
 
-__all__ = ["AsIs", "Packed", "Pickled", "is_installed", "same_modules", "sources"]
+__all__ = ["AsIs", "Packed", "Pickled", "same_modules", "sources"]
 
 # ---- Which modules of this process can be imported at the seats, where the same functions would be found in them
 #
 # A function of a module travels as a name where that will do, and else as it is, with what it uses. What was installed and what
 # belongs to Python is the same everywhere, or else the job cannot run; a user's own files need not even be there.
-
-
-def is_installed(module: ModuleType) -> bool:
-    """Whether a module comes with Python, with an installed package, or with distinput itself.
-
-    >>> import json
-    >>> is_installed(json)
-    True
-    """
-    name = module.__name__
-    if name.partition(".")[0] in sys.builtin_module_names or name.partition(".")[0] in ("distinput", "builtins"):
-        return True
-    if name.partition(".")[0] in sys.stdlib_module_names:
-        return True
-    file = getattr(module, "__file__", None)
-    return bool(file) and str(file).startswith(_installed_places())
-
-
-def _installed_places() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return tuple({paths[kind] for kind in ("purelib", "platlib", "stdlib", "platstdlib")})
 
 
 def sources(names: Iterable[str]) -> dict[str, str]:
@@ -166,7 +145,7 @@ class Pickled:
         with _registering:
             new = {name for name in names - self._by_name if name in sys.modules and name != "__main__"}
             new -= _by_value()
-            asked = {name for name in new if not is_installed(sys.modules[name])}
+            asked = {name for name in new if not is_library(sys.modules[name])}
             known: list[str] | None = []
             if asked:
                 known = self._same_modules(sources(asked)) if self._same_modules else None
@@ -211,7 +190,7 @@ def _pickler() -> Any:
                 module = sys.modules.get(name) if isinstance(name, str) else None
                 if module is None:
                     return reduced
-                if reduced is NotImplemented and is_installed(module):
+                if reduced is NotImplemented and is_library(module):
                     _BY_NAME[id(value)] = value
                 else:
                     self.modules.add(name)

@@ -29,7 +29,7 @@ from distinput.distribute.input.sources import DealtElements, Steps, StepSource
 from distinput.distribute.tpu.mesh import DeviceValues, as_device_array
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import Assignment
-from distinput.sharding.own_rows import batch_size_of
+from distinput.sharding.own_rows import full_batch_rows
 from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES, aligned, empty
 from distinput.values.leaves import Array, dtype_name
 from distinput.values.nest import Structure, component
@@ -609,15 +609,7 @@ def _number(name: str, given: Any, least: int, what: str) -> int:
 def _batch_size(dataset: Any, given: int | None) -> int:
     """The rows of a full batch."""
     given = None if given is None else _number("batch_size", given, 1, "a positive integer")
-    known = batch_size_of(dataset.node)
-    if known is None and given is None:
-        raise ValueError(
-            f"{_WHO}: the batch size is not known, as a function over whole batches may change it; pass batch_size=, or call "
-            "the function on single elements, before batch"
-        )
-    if known is not None and given is not None and known != given:
-        raise ValueError(f"{_WHO}: batch_size is {given}, but the batches have {known} rows")
-    return known or given or 0
+    return full_batch_rows(_WHO, dataset.node, given)
 
 
 def _shardings(who: str, given: Any, structure: Structure, of: str) -> Sequence[Any]:

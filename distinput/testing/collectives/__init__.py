@@ -19,4 +19,4 @@ from distinput.testing.collectives.suite import check_processes as check_process
 from distinput.testing.collectives.suite import check_threads as check_threads
 from distinput.testing.collectives.suite import fault_threads as fault_threads
 from distinput.testing.collectives.suite import main as main
-from distinput.testing.collectives.suite import mpiexec as mpiexec
+from distinput.testing.ports import mpiexec as mpiexec

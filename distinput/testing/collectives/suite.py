@@ -6,7 +6,6 @@ import contextlib
 import faulthandler
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from distinput.distribute.engines import (
 )
 from distinput.names.lazy import dataclass
 from distinput.testing.collectives.checks import CHECKS, SOON, Outcome, Report, raises, run_checks
-from distinput.testing.ports import free_ports
+from distinput.testing.ports import free_ports, mpiexec
 
 # ----------------------------------------------------------------------------
 # Faults that a worker may have, and the error that the other workers must get, on every engine.
@@ -177,18 +176,20 @@ def _problems(group: Collectives, fault: Fault, victim: int, error: CollectiveEr
 
 def check_threads(groups: Sequence[Collectives], names: Sequence[str] | None = None) -> Report:
     """All checks on groups that live in threads of this process."""
-    begin = time.monotonic()
-    with ThreadPoolExecutor(len(groups)) as pool:
-        outcomes = tuple(pool.map(lambda group: run_checks(group, names), groups))
-    return Report("local", len(groups), outcomes, seconds=time.monotonic() - begin)
+    return _in_threads(groups, lambda group: run_checks(group, names))
 
 
 def fault_threads(groups: Sequence[Collectives], name: str) -> Report:
     """One fault, of `IN_THREADS`, on groups that live in threads of this process."""
+    report = _in_threads(groups, lambda group: run_fault(group, name, len(groups) - 1))
+    return replace(report, outcomes=report.outcomes[:-1])
+
+
+def _in_threads(groups: Sequence[Collectives], run: Callable[[Collectives], Outcome]) -> Report:
     begin = time.monotonic()
     with ThreadPoolExecutor(len(groups)) as pool:
-        outcomes = tuple(pool.map(lambda group: run_fault(group, name, len(groups) - 1), groups))
-    return Report("local", len(groups), outcomes[:-1], seconds=time.monotonic() - begin)
+        outcomes = tuple(pool.map(run, groups))
+    return Report("local", len(groups), outcomes, seconds=time.monotonic() - begin)
 
 
 # ----------------------------------------------------------------------------
@@ -266,21 +267,6 @@ def _run_all(commands: Sequence[Sequence[str]], limit: float, stuck: int | None)
                 process.wait()
         output.seek(0)
         return codes, output.read().decode(errors="replace")
-
-
-def mpiexec(size: int) -> list[str]:
-    """The command that starts `size` processes with the MPI of this Python environment, or else that of the machine.
-
-    Raises:
-      FileNotFoundError: there is none.
-    """
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if found is None:
-        raise FileNotFoundError("mpiexec: not found; use `pip install 'distinput[mpi]'`")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout
-    extra = ["--allow-run-as-root", "--oversubscribe"] if "open" in version.lower() else []
-    return [found, *extra, "-n", str(size)]
 
 
 def free_address() -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from distinput.names.lazy import dataclass
 from distinput.testing.judge.delivery import Ids, RankPass, RankStep, UnknownBatch, look_of
 from distinput.testing.judge.job import Job, Maker
+from distinput.testing.left_behind import children
 
 # ----------------------------------------------------------------------------
 # States of loaders, by whichever of the usual protocols one has.
@@ -235,14 +236,10 @@ def _pass(task: PlayTask, rank: int, loader: Any, batches: Iterator[Any]) -> Ite
 def _workers() -> list[int]:
     """The processes that this one has started to read, the latest first; none where the system does not tell."""
     found: list[int] = []
-    for thread in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            children = thread.read_text().split()
-            lines = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
-            # Not Python's own process, which cleans up after others.
-            found += [
-                int(child) for child, line in zip(children, lines, strict=True) if b"resource_tracker" not in line
-            ]
+    for child in children():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes():  # which cleans up after others
+                found.append(int(child))
     return sorted(found, reverse=True)
 
 

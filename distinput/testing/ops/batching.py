@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, rebatch_for_worker
-from distinput.ops.batch import Batch, RaggedBatch, SparseBatch
-from distinput.ops.batch_by_tokens import BatchByTokens
-from distinput.ops.pack import Pack
-from distinput.ops.padded_batch import PaddedBatch
-from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
-from distinput.ops.shard_batches import OwnPieces, OwnRows, OwnShares, ShardBatches
-from distinput.ops.slices import Slices
-from distinput.ops.window import Window
+from distinput.ops.rebatch import LegacyRebatch
+from distinput.ops.shard_batches import ShardBatches
 from distinput.testing.pipeline import (
     EITHER,
     PARALLEL,
@@ -311,7 +305,6 @@ def _model_window(p: Pipeline, a: OpArguments) -> list[Any]:
 BATCHING: tuple[Ingredient, ...] = (
     Ingredient(
         "batch",
-        (Batch,),
         lambda ds, a: ds.batch(a["size"], drop_remainder=a["drop"], num_parallel_calls=a["parallel"]),
         lambda p, a: [stacked(p.spec, group) for group in cut(p.elements, a["size"], drop=a["drop"])],
         drawing(size=SMALL, drop=EITHER, parallel=PARALLEL),
@@ -320,17 +313,15 @@ BATCHING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "legacy_rebatch",
-        (LegacyRebatch,),
         lambda ds, a: Dataset(LegacyRebatch(ds.node, a["pieces"])),
         _model_legacy,
         drawing(pieces=SMALL),
         lambda p: p.regular,
         weight=5,
     ),
-    Ingredient("padded_batch", (PaddedBatch,), _build_padded, _model_padded, _draw_padded, padded_fits),
+    Ingredient("padded_batch", _build_padded, _model_padded, _draw_padded, padded_fits),
     Ingredient(
         "ragged_batch",
-        (RaggedBatch,),
         lambda ds, a: ds.ragged_batch(a["size"], drop_remainder=a["drop"]),
         lambda p, a: [ragged_group(p, group) for group in cut(p.elements, a["size"], drop=a["drop"])],
         drawing(size=SMALL, drop=EITHER),
@@ -339,7 +330,6 @@ BATCHING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "rebatch",
-        (Rebatch,),
         lambda ds, a: ds.rebatch(a["sizes"], drop_remainder=a["drop"]),
         _model_rebatch,
         drawing(sizes=st.one_of(SMALL, st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any)), drop=EITHER),
@@ -348,7 +338,6 @@ BATCHING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "shard_batches",
-        (ShardBatches, OwnShares),
         lambda ds, a: ds._followed_by(ShardBatches(ds.node, a["shards"], a["index"])),
         _model_share,
         _draw_share,
@@ -357,22 +346,20 @@ BATCHING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "sparse_batch",
-        (SparseBatch,),
         _build_sparse,
         _model_sparse,
         drawing(size=SMALL, wide=EITHER),
         lambda p: padded_fits(p) and p.spec.structure.is_leaf and p.leaves[0].ragged_rank is None,
     ),
-    Ingredient("unbatch", (Unbatch,), lambda ds, _: ds.unbatch(), _model_unbatch, fits=lambda p: p.batched, weight=5),
+    Ingredient("unbatch", lambda ds, _: ds.unbatch(), _model_unbatch, fits=lambda p: p.batched, weight=5),
     Ingredient(
         "window",
-        (Window, Slices),
         lambda ds, a: ds.window(a["size"], a["shift"], a["stride"], a["drop"]),
         _model_window,
         drawing(size=SMALL, shift=st.one_of(st.none(), SMALL), stride=st.integers(1, 3), drop=EITHER),
         lambda p: p.tensors and not p.sparse,
     ),
-    Ingredient("worker", (OwnPieces, OwnRows), _build_worker, _model_worker, _draw_worker, _is_alike_on_workers),
+    Ingredient("worker", _build_worker, _model_worker, _draw_worker, _is_alike_on_workers),
 )
 """Ops that group rows, or take groups apart."""
 
@@ -509,13 +496,12 @@ def _model_tokens(p: Pipeline, a: OpArguments) -> list[Any]:
 PACKING: tuple[Ingredient, ...] = (
     Ingredient(
         "batch_by_tokens",
-        (BatchByTokens,),
         _build_tokens,
         _model_tokens,
         _draw_tokens,
         lambda p: p.ranked,
         weight=2,
     ),
-    Ingredient("pack", (Pack,), _build_pack, _model_pack, _draw_pack, _fits_pack, weight=5),
+    Ingredient("pack", _build_pack, _model_pack, _draw_pack, _fits_pack, weight=5),
 )
 """Ops that put sequences together by how many tokens they have."""

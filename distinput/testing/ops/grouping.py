@@ -8,9 +8,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
-from distinput.ops.group_by_reducer import GroupByReducer
-from distinput.ops.group_by_window import BucketBySequenceLength, GroupByWindow
-from distinput.ops.rejection_resample import RejectionResample
 from distinput.testing.elements import exact
 from distinput.testing.ops.batching import cut, padded, stacked
 from distinput.testing.pipeline import (
@@ -184,19 +181,15 @@ def _model_resample(p: Pipeline, a: OpArguments, seen: list[Any]) -> list[Any]:
 GROUPING: tuple[Ingredient, ...] = (
     Ingredient(
         "bucket_by_sequence_length",
-        (BucketBySequenceLength,),
         _build_bucket,
         _model_bucket,
         _draw_bucket,
         lambda p: p.ranked,
     ),
-    Ingredient(
-        "group_by_reducer", (GroupByReducer,), _build_reducer, _model_reducer, drawing(modulus=st.integers(1, 4))
-    ),
-    Ingredient("group_by_window", (GroupByWindow,), _build_group, _model_group, _draw_group, tensors),
+    Ingredient("group_by_reducer", _build_reducer, _model_reducer, drawing(modulus=st.integers(1, 4))),
+    Ingredient("group_by_window", _build_group, _model_group, _draw_group, tensors),
     Ingredient(
         "rejection_resample",
-        (RejectionResample,),
         lambda ds, a: ds.rejection_resample(_class, a["target"], a["initial"], a["seed"]),
         _model_resample,
         _draw_resample,

@@ -12,27 +12,9 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import assert_cardinality
 from distinput.formats.example_encoding import encode_example, encode_sequence_example
 from distinput.formats.features import Feature, FixedLenFeature, FixedLenSequenceFeature, VarLenFeature
-from distinput.ops.as_python import AsDecimal, AsRows, AsText, AsUint8
-from distinput.ops.cache import Cache
-from distinput.ops.copied import Copied
-from distinput.ops.filter import Filter, TakeWhile
-from distinput.ops.global_shuffle import GlobalShuffle
-from distinput.ops.identity import AssertCardinality, WithOptions
-from distinput.ops.map import FusedMap, Map, RandomKeys
-from distinput.ops.map_rows import FusedMapRows, MapRows
-from distinput.ops.on_error import IgnoreErrors, OnError
-from distinput.ops.on_workers import OncePerWorker, OnWorkers
-from distinput.ops.parse_example import ParseExample, ParseSequenceExample
-from distinput.ops.prefetch import Prefetch
-from distinput.ops.repeat import Repeat
-from distinput.ops.scan import Scan
-from distinput.ops.select import Select
+from distinput.ops.on_workers import OncePerWorker
 from distinput.ops.shard import Shard
-from distinput.ops.shuffle import Shuffle
-from distinput.ops.snapshot import DiskCache, Snapshot
 from distinput.ops.split import Part
-from distinput.ops.take import Skip, Take
-from distinput.ops.unique import Unique
 from distinput.plan.families import key_of, words_at
 from distinput.plan.options import SkipErrors
 from distinput.testing.elements import checked_shuffle, exact
@@ -219,7 +201,6 @@ def _parsed_steps(element: Any) -> Any:
 MAPPING: tuple[Ingredient, ...] = (
     Ingredient(
         "map",
-        (FusedMap, Map),
         _build_map,
         lambda p, a: each(MAPS[a["function"]])(p, a),
         drawing(function=st.sampled_from(sorted(MAPS)), parallel=PARALLEL),
@@ -227,49 +208,42 @@ MAPPING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "select",
-        (Select,),
         lambda ds, _: ds.map(_named).select(["n", "k"]),
         each(_named, lambda row: {"n": row["n"], "k": row["k"]}),
         fits=tensors,
     ),
     Ingredient(
         "as_text",
-        (AsText,),
         lambda ds, _: ds.map(_listed).as_text(["rows.t"]).map(_of_text),
         each(_listed, lambda row: {"k": row["k"], "t": b"xy"}),
         fits=tensors,
     ),
     Ingredient(
         "as_decimal",
-        (AsDecimal,),
         lambda ds, _: ds.map(_priced).as_decimal(["price"], "float64"),
         each(_priced, lambda row: {"k": row["k"], "price": np.float64(row["price"])}),
         fits=tensors,
     ),
     Ingredient(
         "as_rows",
-        (AsRows, AsText),
         lambda ds, _: ds.map(_listed).as_rows(["rows"]).as_text(["rows.t"]).map(_of_rows),
         each(_listed, lambda row: {"k": row["k"], "a": row["rows"]["a"], "t": b"xy"}),
         fits=tensors,
     ),
     Ingredient(
         "as_uint8",
-        (AsUint8,),
         lambda ds, _: ds.map(_listed).as_uint8(["rows.t"]).select(["k", "rows.t"]),
         each(_listed, lambda row: {"k": row["k"], "rows": {"t": RaggedTensor.from_list([[120], [121]], np.uint8)}}),
         fits=tensors,
     ),
     Ingredient(
         "vectorized_map",
-        (FusedMap, Map),
         lambda ds, _: ds.map(_paired, vectorize=True),
         each(_paired),
         fits=_numeric,
     ),
     Ingredient(
         "map_rows",
-        (FusedMapRows, MapRows),
         lambda ds, a: ds.map_rows(ROW_MAPS[a["function"]]),
         lambda p, a: each(ROW_MAPS[a["function"]])(p, a),
         drawing(function=st.sampled_from(sorted(ROW_MAPS))),
@@ -277,7 +251,6 @@ MAPPING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "on_error",
-        (OnError,),
         _build_on_error,
         lambda p, _: [element for element in p.elements if applied(digest, element) % 4 != 1],
         drawing(parallel=PARALLEL),
@@ -285,14 +258,12 @@ MAPPING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "parse_example",
-        (ParseExample,),
         lambda ds, _: ds.map(_encoded).parse_example(_FEATURES),
         lambda p, _: [_parsed(element) for element in p.elements],
         fits=tensors,
     ),
     Ingredient(
         "parse_batches",
-        (ParseExample,),
         _build_batches,
         lambda p, a: [_parsed_batch(group) for group in cut(p.elements, a["size"], drop=False)],
         drawing(size=SMALL),
@@ -300,12 +271,11 @@ MAPPING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "parse_sequence_example",
-        (ParseSequenceExample,),
         lambda ds, _: ds.map(_encoded_steps).parse_sequence_example(_CONTEXT, _STEPS),
         lambda p, _: [_parsed_steps(element) for element in p.elements],
         fits=tensors,
     ),
-    Ingredient("scan", (Scan,), lambda ds, _: ds.scan(_SCAN_START, _scanned), _model_scan, fits=tensors),
+    Ingredient("scan", lambda ds, _: ds.scan(_SCAN_START, _scanned), _model_scan, fits=tensors),
 )
 """Ops that make one element of one element."""
 
@@ -343,7 +313,7 @@ def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
 
 
 RANDOM_MAPS: tuple[Ingredient, ...] = (
-    Ingredient("map_with_rng", (RandomKeys,), _build, _model, _draw, tensors, settled=lambda _: False),
+    Ingredient("map_with_rng", _build, _model, _draw, tensors, settled=lambda _: False),
 )
 """Maps with random numbers."""
 
@@ -411,31 +381,26 @@ _counted = drawing(count=COUNTS)
 CHOOSING: tuple[Ingredient, ...] = (
     Ingredient(
         "filter",
-        (Filter,),
         lambda ds, a: ds.filter(_predicate(a)),
         lambda p, a: [element for element in p.elements if applied(_predicate(a), element)],
         _draw_predicate,
     ),
     Ingredient(
         "shard",
-        (Shard,),
         lambda ds, a: ds._followed_by(Shard(ds.node, a["shards"], a["index"])),  # which warns of no seed that is drawn
         lambda p, a: p.elements[a["index"] :: a["shards"]],
         _draw_shard,
     ),
     Ingredient(
         "split",
-        (Part,),
         lambda ds, a: ds._followed_by(Part(ds.node, **a)),  # the method refuses repeated elements
         _model_part,
         _draw_part,
     ),
-    Ingredient("skip", (Skip,), lambda ds, a: ds.skip(a["count"]), _model_skip, _counted),
-    Ingredient("take", (Take,), lambda ds, a: ds.take(a["count"]), _model_take, _counted),
-    Ingredient(
-        "take_while", (TakeWhile,), lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate
-    ),
-    Ingredient("unique", (Unique,), lambda ds, _: ds.unique(), _model_unique, fits=_unique_fits),
+    Ingredient("skip", lambda ds, a: ds.skip(a["count"]), _model_skip, _counted),
+    Ingredient("take", lambda ds, a: ds.take(a["count"]), _model_take, _counted),
+    Ingredient("take_while", lambda ds, a: ds.take_while(_predicate(a)), _model_take_while, _draw_predicate),
+    Ingredient("unique", lambda ds, _: ds.unique(), _model_unique, fits=_unique_fits),
 )
 """Ops that keep some of the elements."""
 
@@ -448,53 +413,46 @@ CHOOSING: tuple[Ingredient, ...] = (
 PASSING: tuple[Ingredient, ...] = (
     Ingredient(
         "assert_cardinality",
-        (AssertCardinality,),
         lambda ds, a: ds.apply(assert_cardinality(a["count"])),
         draw=lambda _, p: {"count": len(p.elements)},
         fits=lambda p: p.exact,
     ),
-    Ingredient("cache", (Cache,), lambda ds, _: ds.cache()),
-    Ingredient("cache_on_disk", (DiskCache,), lambda ds, _: ds.cache(new_folder()), fits=tensors),
-    Ingredient("copied", (Copied,), lambda ds, _: ds.copied()),
+    Ingredient("cache", lambda ds, _: ds.cache()),
+    Ingredient("cache_on_disk", lambda ds, _: ds.cache(new_folder()), fits=tensors),
+    Ingredient("copied", lambda ds, _: ds.copied()),
     Ingredient(
         "endless",
-        (Repeat,),
         lambda ds, a: ds.repeat(None if a["none"] else -1).take(a["count"]),
         lambda p, a: list(islice(cycle(p.elements), a["count"])),
         drawing(none=EITHER, count=st.integers(0, 30)),
         # As TensorFlow says, an endless repeat is infinite unless its input is known to be empty.
         lambda p: bool(p.elements) or p.build().cardinality() == 0,
     ),
-    Ingredient("ignore_errors", (IgnoreErrors,), lambda ds, _: ds.ignore_errors()),
+    Ingredient("ignore_errors", lambda ds, _: ds.ignore_errors()),
     Ingredient(
         "on_workers",
-        (OnWorkers,),
         lambda ds, a: ds.on_workers("threads:2", a["most"]),
         draw=drawing(most=st.sampled_from([None, 1, 3])),
     ),
     Ingredient(
         "once_per_worker",
-        (OncePerWorker,),
         lambda ds, _: Dataset(OncePerWorker(ds.node, _TwoWorkers())),
         lambda p, _: p.elements * 2,
     ),
     Ingredient(
         "prefetch",
-        (Prefetch,),
         lambda ds, a: ds.prefetch(a["size"]),
         draw=drawing(size=st.sampled_from([-1, 0, 1, 3])),
     ),
     Ingredient(
         "repeat",
-        (Repeat,),
         lambda ds, a: ds.repeat(a["count"]),
         lambda p, a: p.elements * a["count"],
         drawing(count=st.integers(0, 3)),
     ),
-    Ingredient("snapshot", (Snapshot,), lambda ds, _: ds.snapshot(new_folder()), fits=tensors),
+    Ingredient("snapshot", lambda ds, _: ds.snapshot(new_folder()), fits=tensors),
     Ingredient(
         "with_options",
-        (WithOptions,),
         lambda ds, a: ds.with_options(with_policy(a["policy"])),
         draw=drawing(policy=st.sampled_from(["AUTO", "DATA", "OFF"])),
     ),
@@ -528,7 +486,6 @@ def _global_fits(p: Pipeline) -> bool:
 SHUFFLING: tuple[Ingredient, ...] = (
     Ingredient(
         "global_shuffle",
-        (GlobalShuffle,),
         lambda ds, a: ds.global_shuffle(a["seed"], a["again"]),
         model_shuffle,
         drawing(**_SEED),
@@ -538,7 +495,6 @@ SHUFFLING: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "shuffle",
-        (Shuffle,),
         lambda ds, a: ds.shuffle(a["buffer"], a["seed"], a["again"]),
         model_shuffle,
         drawing(buffer=st.sampled_from([1, 2, 3, 5, 8, 30, 100]), **_SEED),

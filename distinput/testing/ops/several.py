@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 from distinput.data.dataset import Dataset
 from distinput.kernels.dealing import WHOLE, deal_evenly
 from distinput.ops.balance_rows import BalanceRows
-from distinput.ops.balanced_sample import BalancedSample
 from distinput.ops.balanced_sample import whole as in_whole_numbers
-from distinput.ops.choose import Choose, DrawByWeights
-from distinput.ops.choose import Draw as DrawNumbers
 from distinput.ops.concatenate import Concatenate
-from distinput.ops.flat_map import FlatMap
-from distinput.ops.interleave import Interleave, default_cycle
-from distinput.ops.range import Range
-from distinput.ops.slices import SlicesInTurn
-from distinput.ops.zip import Zip
+from distinput.ops.interleave import default_cycle
 from distinput.testing.elements import exact, interleaved
 from distinput.testing.ops.batching import stacked_rows
 from distinput.testing.pipeline import (
@@ -185,34 +178,30 @@ def _is_merge(merged: list[Any], parts: list[list[Any]], *, whole: bool) -> bool
 SEVERAL: tuple[Ingredient, ...] = (
     Ingredient(
         "choose",
-        (Choose,),
         _build_choose,
         _model_choose,
         drawing(others=st.lists(VARIANTS, max_size=2), choices=st.lists(st.integers(0, 2), max_size=30), stop=EITHER),
     ),
     Ingredient(
         "concatenate",
-        (Concatenate, SlicesInTurn),
         _build_concatenate,
         _model_concatenate,
         drawing(other=VARIANTS, before=EITHER),
     ),
     Ingredient(
         "enumerate",
-        (Zip, Range),
         lambda ds, a: ds.enumerate(a["start"]),
         lambda p, a: [(np.int64(a["start"] + i), element) for i, element in enumerate(p.elements)],
         drawing(start=st.integers(-2, 9)),
     ),
     Ingredient(
         "sample",
-        (Choose, DrawByWeights, DrawNumbers),
         _build_sample,
         _model_sample,
         _draw_sample,
         settled=lambda _: False,
     ),
-    Ingredient("zip", (Zip,), _build_zip, _model_zip, _draw_zip, settled=_settled_zip),
+    Ingredient("zip", _build_zip, _model_zip, _draw_zip, settled=_settled_zip),
 )
 """Ops over several datasets."""
 
@@ -289,14 +278,12 @@ def _model_interleave(p: Pipeline, a: OpArguments) -> list[Any]:
 FLATTENING: tuple[Ingredient, ...] = (
     Ingredient(
         "flat_map",
-        (FlatMap,),
         lambda ds, a: ds.flat_map(_inner(a["function"])),
         lambda p, a: [row for rows in _inner_lists(p, a["function"]) for row in rows],
         lambda draw, p: {"function": draw(st.sampled_from(_inner_words(p)))},
     ),
     Ingredient(
         "interleave",
-        (Interleave,),
         lambda ds, a: ds.interleave(_inner(a["function"]), a["cycle"], a["block"], num_parallel_calls=a["parallel"]),
         _model_interleave,
         _draw_interleave,
@@ -418,13 +405,12 @@ def _model_rows(p: Pipeline, a: OpArguments) -> list[Any]:
 BALANCED: tuple[Ingredient, ...] = (
     Ingredient(
         "balance_rows",
-        (BalanceRows,),
         lambda ds, a: ds._followed_by(BalanceRows(ds.node, _cost, a["pieces"])),
         _model_rows,
         drawing(pieces=SMALL),
         lambda p: p.batched and len(p.leaves) > 0,
         weight=3,
     ),
-    Ingredient("sample_balanced", (BalancedSample,), _build, _model, _draw),
+    Ingredient("sample_balanced", _build, _model, _draw),
 )
 """Samples and replicas that are balanced."""

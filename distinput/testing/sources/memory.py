@@ -9,10 +9,6 @@ from hypothesis import strategies as st
 
 from distinput.data.dataset import Dataset
 from distinput.names.lazy import dataclass
-from distinput.ops.generator import Generator
-from distinput.ops.range import Counter, Random, Range
-from distinput.ops.slices import Slices
-from distinput.ops.source import Source
 from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, NamedRecord, Point, drawing
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
@@ -212,33 +208,29 @@ def _model_random(_: None, a: dict[str, Any], seen: list[Any]) -> list[Any]:
 
 
 MEMORY: tuple[Ingredient, ...] = (
-    Ingredient("range", (Range,), _build_range, _range_model, _draw_range),
+    Ingredient("range", _build_range, _range_model, _draw_range),
     Ingredient(
         "slices",
-        (Slices,),
         lambda _, a: Dataset.from_tensor_slices(_kind(a)),
         lambda _, a: rows_of(_kind(a)),
         _draw_kind,
     ),
-    Ingredient("tensors", (Slices,), lambda _, a: Dataset.from_tensors(_kind(a)), lambda _, a: [_kind(a)], _draw_kind),
+    Ingredient("tensors", lambda _, a: Dataset.from_tensors(_kind(a)), lambda _, a: [_kind(a)], _draw_kind),
     Ingredient(
         "generator",
-        (Generator,),
         _build_generator,
         lambda _, a: generated(a["kind"], a["n"], a["salt"]),
         drawing(**_FOR_GENERATORS),
     ),
-    Ingredient("source", (Source,), _build_source, lambda _, a: generated(a["kind"], a["n"], a["salt"]), _draw_source),
+    Ingredient("source", _build_source, lambda _, a: generated(a["kind"], a["n"], a["salt"]), _draw_source),
     Ingredient(
         "counter",
-        (Counter,),
         lambda _, a: Dataset.counter(a["start"], a["step"], np.dtype(a["dtype"])).take(a["n"]),
         _counted,
         _draw_counter,
     ),
     Ingredient(
         "random",
-        (Random,),
         lambda _, a: Dataset.random(a["seed"], a["rerandomize"]).take(a["n"]),
         _model_random,
         _draw_random,

@@ -24,12 +24,6 @@ from distinput.data.file_datasets import FixedLengthRecordDataset, TextLineDatas
 from distinput.data.file_datasets.samples import WebDataset
 from distinput.files.compression import Deflater, as_compression
 from distinput.formats.tfrecord import TFRecordWriter
-from distinput.ops.fragment_reader import FragmentNumbers, FragmentReader
-from distinput.ops.interleave import Interleave
-from distinput.ops.reader import FileNames, Reader
-from distinput.ops.shard_batches import OwnPieces, OwnRows, RowReader, ShuffledRows
-from distinput.ops.shuffle import Shuffle
-from distinput.ops.slices import Slices
 from distinput.testing.elements import checked_shuffle, interleaved
 from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing, with_policy
 from distinput.testing.sources.memory import SALT
@@ -82,6 +76,16 @@ def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
     """The records of each file."""
     numbers = count()
     return [[record(i) for i in islice(numbers, rows)] for rows in a["rows"]]
+
+
+def rows_with(a: dict[str, Any], names: list[str] | None, row: Callable[[int], dict[str, Any]]) -> list[Any]:
+    """The rows of several files in the order in which a dataset gives them, with these of their columns; None: all."""
+
+    def chosen(index: int) -> dict[str, Any]:
+        whole = row(index)
+        return {name: whole[name] for name in names or whole}
+
+    return read_order(by_file(a, chosen), a["reads"])
 
 
 def squeezed(data: bytes, compression: str) -> bytes:
@@ -215,27 +219,21 @@ def _draw_tar(draw: DrawFrom, _: Any) -> dict[str, Any]:
 
 
 def _tar_model(_: None, a: dict[str, Any]) -> list[Any]:
-    def sample(index: int) -> dict[str, Any]:
-        whole = _sample(index)
-        return {name: whole[name] for name in a["members"] or whole}
-
-    return read_order(by_file(a, sample), a["reads"])
+    return rows_with(a, a["members"], _sample)
 
 
 RECORDS: tuple[Ingredient, ...] = (
-    Ingredient("text", (Reader, Interleave), _build_text, in_order(_line), _draw_records),
-    Ingredient("tfrecord", (Reader, Interleave), _build_tfrecord, in_order(record_of), _draw_records),
+    Ingredient("text", _build_text, in_order(_line), _draw_records),
+    Ingredient("tfrecord", _build_tfrecord, in_order(record_of), _draw_records),
     Ingredient(
         "fixed_length",
-        (Reader, Interleave),
         _build_fixed,
         in_order(digits),
         drawing(rows=FILES, reads=READS, compression=COMPRESSION, header=st.integers(0, 4), footer=st.integers(0, 4)),
     ),
-    Ingredient("tar", (Reader, Interleave), _build_tar, _tar_model, _draw_tar),
+    Ingredient("tar", _build_tar, _tar_model, _draw_tar),
     Ingredient(
         "list_files",
-        (Slices, Shuffle),
         _build_listed,
         _listed_model,
         drawing(rows=FILES, shuffle=EITHER, seed=SALT),
@@ -303,10 +301,9 @@ def _some_of(a: dict[str, Any], seen: list[Any]) -> list[Any]:
 
 
 PARTS: tuple[Ingredient, ...] = (
-    Ingredient("manifest", (FileNames, Reader), _build_manifest, in_order(record_of), draw_files),
+    Ingredient("manifest", _build_manifest, in_order(record_of), draw_files),
     Ingredient(
         "part",
-        (FragmentNumbers, FragmentReader),
         _build_part,
         lambda _, a, seen: _some_of(a, seen),
         _draw_part,
@@ -314,7 +311,6 @@ PARTS: tuple[Ingredient, ...] = (
     ),
     Ingredient(
         "own",
-        (OwnPieces, OwnRows, RowReader, ShuffledRows),
         _build_own,
         lambda _, a, seen: [*_some_of({**a, "format": "fixed"}, [row for piece in seen for row in piece]), seen][-1],
         _draw_part,

@@ -3,7 +3,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -20,15 +19,17 @@ from distinput.data.file_datasets import ArrowDataset, NpyDataset, NpzDataset, P
 from distinput.data.file_datasets.reading import FileDataset
 from distinput.formats.arrow_ipc import write_arrow
 from distinput.formats.parquet import write_parquet
-from distinput.ops.filter import Where
-from distinput.ops.interleave import Interleave
-from distinput.ops.reader import Reader
-from distinput.ops.select import Select
-from distinput.ops.slices import Slices
-from distinput.ops.sql import Sql
-from distinput.ops.tables import ArrowStream, TableRows
 from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing
-from distinput.testing.sources.records import COMPRESSION, FILES, READS, by_file, read_order, squeezed, written
+from distinput.testing.sources.records import (
+    COMPRESSION,
+    FILES,
+    READS,
+    by_file,
+    read_order,
+    rows_with,
+    squeezed,
+    written,
+)
 from distinput.tf.datasets import SqlDataset
 from distinput.values.ragged_tensor import RaggedTensor
 
@@ -146,17 +147,7 @@ def _lists(rows: list[Any]) -> Ragged:
 
 
 def _table_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return _columns_model(a, _table_row)
-
-
-def _columns_model(a: dict[str, Any], row: Callable[[int], dict[str, Any]]) -> list[Any]:
-    """The rows of the files, with the columns that are asked for."""
-
-    def chosen(index: int) -> dict[str, Any]:
-        whole = row(index)
-        return {name: whole[name] for name in a["columns"] or whole}
-
-    return read_order(by_file(a, chosen), a["reads"])
+    return rows_with(a, a["columns"], _table_row)
 
 
 def _draw_chosen(draw: DrawFrom, _: Any) -> dict[str, Any]:
@@ -183,25 +174,23 @@ def _chosen_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 TABLES: tuple[Ingredient, ...] = (
-    Ingredient("parquet_where", (Where, Select, Reader), _build_chosen, _chosen_model, _draw_chosen),
-    Ingredient("parquet", (Reader, Interleave), _build_parquet, _table_model, _draw_table),
-    Ingredient("arrow", (Reader, Interleave), _build_arrow, _table_model, _draw_arrow),
+    Ingredient("parquet_where", _build_chosen, _chosen_model, _draw_chosen),
+    Ingredient("parquet", _build_parquet, _table_model, _draw_table),
+    Ingredient("arrow", _build_arrow, _table_model, _draw_arrow),
     Ingredient(
         "arrow_table",
-        (TableRows, Slices),
         lambda _, a: Dataset.from_arrow(_of_arrow_files(a)),
         _table_model,
         _draw_in_memory,
     ),
     Ingredient(
         "arrow_stream",
-        (ArrowStream,),
         lambda _, a: Dataset.from_arrow(partial(_of_arrow_files, a)),
         _table_model,
         _draw_in_memory,
     ),
-    Ingredient("npy", (Reader, Interleave), _build_npy, _npy_model, drawing(**_OF_NPY)),
-    Ingredient("npz", (Reader, Interleave), _build_npz, _npz_model, drawing(**_OF_NPY, compressed=EITHER)),
+    Ingredient("npy", _build_npy, _npy_model, drawing(**_OF_NPY)),
+    Ingredient("npz", _build_npz, _npz_model, drawing(**_OF_NPY, compressed=EITHER)),
 )
 """Sources that read files of columns."""
 
@@ -220,7 +209,7 @@ def _text_row(index: int) -> dict[str, Any]:
 
 
 def _text_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return _columns_model(a, _text_row)
+    return rows_with(a, a["columns"], _text_row)
 
 
 _draw_text = drawing(
@@ -269,8 +258,8 @@ def _jsonl(rows: list[int]) -> bytes:
 
 
 TEXT_ROWS: tuple[Ingredient, ...] = (
-    Ingredient("csv", (Reader, Interleave), lambda _, a: _read(a, "csv", _csv), _text_model, _draw_text),
-    Ingredient("jsonl", (Reader, Interleave), lambda _, a: _read(a, "jsonl", _jsonl), _text_model, _draw_text),
+    Ingredient("csv", lambda _, a: _read(a, "csv", _csv), _text_model, _draw_text),
+    Ingredient("jsonl", lambda _, a: _read(a, "jsonl", _jsonl), _text_model, _draw_text),
 )
 """Sources that read rows from text."""
 
@@ -336,7 +325,7 @@ def _tuples_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 DATABASES: tuple[Ingredient, ...] = (
-    Ingredient("sql", (Sql,), _build, _database_model, _draw_database),
-    Ingredient("sql_tuples", (Sql,), _build_tuples, _tuples_model, _draw_database),
+    Ingredient("sql", _build, _database_model, _draw_database),
+    Ingredient("sql_tuples", _build_tuples, _tuples_model, _draw_database),
 )
 """Sources that run a query of a database."""

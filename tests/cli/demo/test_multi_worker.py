@@ -6,6 +6,7 @@ import importlib.util
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -150,7 +151,7 @@ def test_an_engine_that_is_missing(
 def test_a_launcher_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     there = importlib.util.find_spec("json")
     monkeypatch.setattr(jobs, "find_spec", lambda name: there)
-    monkeypatch.setattr(jobs, "_mpiexec", lambda: None)
+    monkeypatch.setattr(jobs, "mpiexec", Mock(side_effect=FileNotFoundError))
     with pytest.raises(FailedPreconditionError, match=r"needs the command mpiexec.*distinput\[mpi\]"):
         check_engine("mpi")
 

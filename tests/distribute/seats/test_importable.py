@@ -12,7 +12,8 @@ import pytest
 
 import distinput
 from distinput.distribute.seats import Pickled
-from distinput.distribute.seats.packing import is_installed, same_modules, sources
+from distinput.distribute.seats.packing import same_modules, sources
+from distinput.plan.code import is_library
 
 
 @pytest.fixture
@@ -28,8 +29,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_installed_and_what_is_not(mine: Path) -> None:
-    assert all(is_installed(module) for module in (json, np, np.linalg, sys, distinput))
-    assert not is_installed(sys.modules["distinput_test_mine"])
+    assert all(is_library(module) for module in (json, np, np.linalg, sys, distinput))
+    assert not is_library(sys.modules["distinput_test_mine"])
 
 
 def test_the_same_source_is_found_and_another_one_is_not(mine: Path) -> None:
