@@ -194,7 +194,10 @@ def stack(column: Column, size: int) -> Column:
       StackError: rows of one group differ in shape.
       TypeError: they are datasets.
     """
-    if type(column) is Dense or type(column) is Strings:  # nearly always
+    if type(column) is Dense:  # nearly always
+        array = column.array
+        return Dense(array.reshape(len(array) // size, size, *array.shape[1:]))
+    if type(column) is Strings:
         return column.reshape((len(column) // size, size, *column.inner))
     if isinstance(column, LazyColumn):
         lazily = column.grouped(size)

@@ -197,13 +197,17 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> ChunkedBlock | No
     >>> [batch.tolist() for batch in chunked(blocks, 1, 4).stack(2).elements()]
     [[1, 2], [3, 4]]
     """
-    if any(isinstance(block, ChunkedBlock) and block.shape for block in blocks):
-        return None
     pieces: list[ColumnBlock] = []
     some: list[ColumnBlock] = []  # one of those that are known to be alike
     for block in blocks:
-        pieces += block.pieces() if isinstance(block, ChunkedBlock) else [block.columnar()]
-        some.append(block.blocks[0] if isinstance(block, ChunkedBlock) else pieces[-1])
+        if type(block) is not ChunkedBlock:
+            pieces.append(block.columnar())
+            some.append(pieces[-1])
+        elif block.shape:
+            return None
+        else:
+            pieces += block.pieces()
+            some.append(block.blocks[0])
     if not some[0].columns or some[0].structure.sparse:
         return None
     if not all(map(_alike, zip(*[piece.columns for piece in some], strict=True))):
@@ -311,7 +315,8 @@ class RowQueue:
         if type(block) is Failure:
             self.failure, self._after = block, state
             return None
-        self._drop_spent()
+        if self._blocks:
+            self._drop_spent()
         if block.size and not block.size % size:
             self._state, self._skip = state, 0
             return block
@@ -406,7 +411,8 @@ class RowQueue:
 
     def mark(self) -> Mark:
         """Where the oldest row not yet taken stands."""
-        self._drop_spent()
+        if self._blocks:
+            self._drop_spent()
         return {"input": self._state, "skip": self._skip + self._over}
 
     def _drop_spent(self) -> None:

@@ -118,7 +118,7 @@ class Range(InMemory):
         return np.add(steps, self.first + row * self.step, out=empty((end - row,), counted.dtype))
 
     def _block(self, numbers: Ints) -> Block:
-        dtype = as_dtype(self.output_type)
+        dtype = self.spec.leaves[0].dtype
         return ColumnBlock(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
 
 

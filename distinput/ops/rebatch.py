@@ -215,9 +215,9 @@ def _without_rows(op: str) -> InvalidArgumentError:
 
 def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:
     """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
-    if isinstance(block, ChunkedBlock) and block.shape:
+    if type(block) is ChunkedBlock and block.shape:
         return block.unstack(), None
-    some = block.blocks[0] if isinstance(block, ChunkedBlock) else block.columnar()  # whose rows have one shape
+    some = block.blocks[0] if type(block) is ChunkedBlock else block.columnar()  # whose rows have one shape
     lengths = [column.lengths() for column in some.folded().columns]
     if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
         return block.unstack(), None
