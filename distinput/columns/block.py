@@ -281,7 +281,7 @@ class ColumnBlock(Block):
     def _of_each(self, grouped: Callable[[Column, T], Column], how: T) -> list[Column]:
         """Each column with its rows put into groups; an error says which column it is."""
         made: list[Column] = []
-        block = self.folded()
+        block = self.folded() if self.structure.sparse else self
         try:
             made.extend(map(grouped, block.columns, repeat(how)))  # keeps what was made before an error
         except StackError as error:
@@ -291,7 +291,7 @@ class ColumnBlock(Block):
         return made if block is self else self._unfolded(made)
 
     def unstack(self) -> "ColumnBlock":
-        block = self.folded()
+        block = self.folded() if self.structure.sparse else self
         columns = [column.unstack() for column in block.columns]
         size = len(columns[0])
         return ColumnBlock(self.structure, columns if block is self else self._unfolded(columns), size)
