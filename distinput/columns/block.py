@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from inspect import CO_GENERATOR
 from itertools import chain, repeat
+from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, TypeVar, final
 
@@ -181,6 +182,8 @@ class Block(ABC):
         """Memory that the elements need."""
 
 
+_ATOMIC = attrgetter("atomic")
+
 _PART_GROWTH, _MOST_IN_PART = 16, 1024
 """Elements of which something else is made: how many more are made at once each time, and at most."""
 
@@ -270,7 +273,7 @@ class ColumnBlock(Block):
 
     @property
     def atomic(self) -> bool:
-        return all([column.atomic for column in self.columns])
+        return all(map(_ATOMIC, self.columns))
 
     def stack(self, size: int) -> "ColumnBlock":
         return ColumnBlock(self.structure, self._of_each(stack, size), self.size // size)

@@ -98,6 +98,7 @@ class ChunkedBlock(Block):
         shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
         joins = [joining(parts[0], each) for parts in arrays]
         cuts = self._cuts(0, self.size, each)
+        part: Iterator[Any]
         crossed: Iterator[Any] = iter(())
         for spans, after in zip_longest(cuts, cuts[1:], fillvalue=()):
             if len(spans) == 1:
@@ -106,22 +107,22 @@ class ChunkedBlock(Block):
                 views = [
                     parts[block][start:stop].reshape(count, *shape) for parts, shape in zip(arrays, shapes, strict=True)
                 ]
-                found = chain(crossed, seen(views[0]) if leaf else zip(*map(seen, views), strict=True))
+                part = chain(crossed, seen(views[0]) if leaf else zip(*map(seen, views), strict=True))
                 views = []
             else:
-                made = [
+                copies = [
                     join([parts[block][start:stop] for block, start, stop in spans])
                     for join, parts in zip(joins, arrays, strict=True)
                 ]
                 if len(self.shape) != 1:
-                    made = [array.reshape(shape) for array, shape in zip(made, shapes, strict=True)]
-                found = iter(made if leaf else (tuple(made),))
-                made = []
+                    copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
+                part = iter(copies if leaf else (tuple(copies),))
+                copies = []
                 if len(after) == 1:
-                    crossed = found
+                    crossed = part
                     continue
-            yield found if simple else map(structure.build, found)
-            found = crossed = iter(())  # drops the references, so that the memory can be used for the next one
+            yield part if simple else map(structure.build, part)
+            part = crossed = iter(())  # drops the references, so that the memory can be used for the next one
 
     def stack(self, size: int) -> "ChunkedBlock":
         return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))

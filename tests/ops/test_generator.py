@@ -142,8 +142,8 @@ def test_a_false_promise_is_seen_through_new_views() -> None:
             half[:] = bytes([i]) * len(half)
             yield np.frombuffer(half, np.uint8)
 
-    for generator in (views, unpacked):
-        dataset = GENERATOR(generator, output_signature=di.TensorSpec([len(half)], "uint8"), copy=False)
+    for refilled in (views, unpacked):
+        dataset = GENERATOR(refilled, output_signature=di.TensorSpec([len(half)], "uint8"), copy=False)
         with pytest.raises(di.errors.InvalidArgumentError, match="gave an array that it has changed"):
             list(dataset)
 
