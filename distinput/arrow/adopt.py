@@ -9,6 +9,7 @@ from itertools import chain
 from operator import is_
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -456,8 +457,8 @@ def look_of(array: Array) -> bytes:
 class Promise:
     """Lets through what a user's function gives, where the user says that it does not change an array after that.
 
-    Most false promises are noticed: a large array that comes again in the same memory must look as it did. A few of its values
-    are compared, at equal distances.
+    Most false promises are noticed: a large array that comes again in the same memory must look as it did, unless that memory
+    was freed meanwhile. A few of its values are compared, at equal distances.
 
     Args:
       who: begins the message.
@@ -467,7 +468,7 @@ class Promise:
 
     def __init__(self, who: str) -> None:
         self._who = who
-        self._seen: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._seen: OrderedDict[tuple[int, int], tuple[Callable[[], Any] | None, bytes]] = OrderedDict()
 
     def __call__(self, value: Any) -> Any:
         """The value itself, with arrays and tables of Arrow as NumPy's.
@@ -492,15 +493,39 @@ class Promise:
     def _check(self, leaf: Any) -> None:
         if not isinstance(leaf, np.ndarray) or leaf.nbytes < _LENT_BYTES or leaf.dtype.hasobject:
             return
+        owner = _owner_of(leaf)
+        if type(owner) is bytes:
+            return
         place = leaf.__array_interface__["data"][0], leaf.nbytes
         look = look_of(leaf)
-        if self._seen.setdefault(place, look) != look:
+        known, before = self._seen.setdefault(place, (_reference_to(owner), look))
+        if known is not None and known() is not owner:
+            self._seen[place] = _reference_to(owner), look
+        elif before != look:
             raise InvalidArgumentError(
                 f"{self._who} gave an array that it has changed since it gave it before; with copy=False an array must not "
                 "change any more once it was given: leave out copy=False, or make a new array each time"
             )
         if len(self._seen) > self._SEEN:
             self._seen.popitem(last=False)
+
+
+def _owner_of(array: Array) -> Any:
+    """What lives as long as the memory of an array belongs to it."""
+    owner: Any = array
+    while True:
+        below = owner.obj if type(owner) is memoryview else owner.base if isinstance(owner, np.ndarray) else None
+        if below is None or (isinstance(below, np.ndarray) and is_pooled(below)):  # which outlives what it is lent to
+            return owner
+        owner = below
+
+
+def _reference_to(owner: Any) -> Callable[[], Any] | None:
+    """What gives the owner while it lives; None for a `bytearray` and the like, of which that cannot be known."""
+    try:
+        return ref(owner)
+    except TypeError:
+        return None
 
 
 def is_plain(value: Any) -> bool:

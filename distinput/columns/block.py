@@ -10,9 +10,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from inspect import CO_GENERATOR
-from itertools import chain
+from itertools import chain, repeat
+from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Protocol, final
+from typing import TYPE_CHECKING, Any, Never, Protocol, TypeVar, final
 
 from distinput.columns.column import Column, Dense, Ints, LazyColumn, StackError
 from distinput.columns.ragged import Objects
@@ -31,6 +32,8 @@ else:
     sparse_rows = later("distinput.columns.sparse_rows")  # few elements are sparse
 
 traceback = library("traceback")  # for errors of other processes
+
+T = TypeVar("T")
 
 # ----------------------------------------------------------------------------
 # Blocks: many consecutive elements, one column for each leaf.
@@ -179,6 +182,8 @@ class Block(ABC):
         """Memory that the elements need."""
 
 
+_ATOMIC = attrgetter("atomic")
+
 _PART_GROWTH, _MOST_IN_PART = 16, 1024
 """Elements of which something else is made: how many more are made at once each time, and at most."""
 
@@ -212,10 +217,10 @@ class ColumnBlock(Block):
         return self
 
     def rows(self, start: int, stop: int, step: int = 1) -> "ColumnBlock":
+        if not start and step == 1 and stop >= self.size:  # mostly
+            return self
         stop = min(stop, self.size)
         size = max(0, -(-(stop - start) // step))
-        if size == self.size and step == 1:
-            return self
         return ColumnBlock(self.structure, [c.rows(start, stop, step) for c in self.columns], size)
 
     def take(self, indices: Ints) -> "ColumnBlock":
@@ -232,9 +237,9 @@ class ColumnBlock(Block):
         return self._each()
 
     def shared_parts(self) -> Iterator[Iterator[Any]] | None:
-        if self.structure.makes_anew and self.atomic:
-            return self._parts()
-        return super().shared_parts()
+        if not self.atomic:
+            return None
+        return self._parts() if self.structure.makes_anew else iter((self._each(),))
 
     def _parts(self) -> Iterator[Iterator[Any]]:
         """All elements, where something else is made of leaves: one at first, and then many at once."""
@@ -268,20 +273,20 @@ class ColumnBlock(Block):
 
     @property
     def atomic(self) -> bool:
-        return all(column.atomic for column in self.columns)
+        return all(map(_ATOMIC, self.columns))
 
     def stack(self, size: int) -> "ColumnBlock":
-        return ColumnBlock(self.structure, self._of_each(lambda column: stack(column, size)), self.size // size)
+        return ColumnBlock(self.structure, self._of_each(stack, size), self.size // size)
 
     def split(self, counts: Ints) -> "ColumnBlock":
-        return ColumnBlock(self.structure, self._of_each(lambda column: split(column, counts)), len(counts))
+        return ColumnBlock(self.structure, self._of_each(split, counts), len(counts))
 
-    def _of_each(self, grouped: Callable[[Column], Column]) -> list[Column]:
+    def _of_each(self, grouped: Callable[[Column, T], Column], how: T) -> list[Column]:
         """Each column with its rows put into groups; an error says which column it is."""
         made: list[Column] = []
-        block = self.folded()
+        block = self.folded() if self.structure.sparse else self
         try:
-            made.extend(map(grouped, block.columns))  # keeps what was made before an error
+            made.extend(map(grouped, block.columns, repeat(how)))  # keeps what was made before an error
         except StackError as error:
             path = block.structure.paths[len(made)]
             error.where = f" in {component(path)}" if path else ""
@@ -289,7 +294,7 @@ class ColumnBlock(Block):
         return made if block is self else self._unfolded(made)
 
     def unstack(self) -> "ColumnBlock":
-        block = self.folded()
+        block = self.folded() if self.structure.sparse else self
         columns = [column.unstack() for column in block.columns]
         size = len(columns[0])
         return ColumnBlock(self.structure, columns if block is self else self._unfolded(columns), size)

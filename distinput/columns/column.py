@@ -174,6 +174,7 @@ class Dense(Column):
     """Rows of one shape: `array` [n, ...]."""
 
     __slots__ = ("array",)
+    atomic = True
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -194,10 +195,6 @@ class Dense(Column):
 
     def row(self, index: int) -> Any:
         return self.array[index]
-
-    @property
-    def atomic(self) -> bool:
-        return True
 
     def values(self) -> Iterator[Any]:
         return iter(self.array)
@@ -316,7 +313,7 @@ class Strings(Column):
     """Byte strings: `starts` and `sizes` [n, ...] into the byte buffer `data` [m], and Python objects if they came as such."""
 
     __slots__ = ("data", "made", "sizes", "starts")
-    dtype = STRING
+    dtype, atomic = STRING, True
 
     def __init__(self, data: Array, starts: Ints, sizes: Ints, made: Array | None = None) -> None:
         self.data, self.starts, self.sizes, self.made = data, starts, sizes, made
@@ -348,10 +345,6 @@ class Strings(Column):
             return Strings(self.data, self.starts[index], self.sizes[index], made).objects()
         start = self.starts[index]
         return self.data[start : start + self.sizes[index]].tobytes()
-
-    @property
-    def atomic(self) -> bool:
-        return True
 
     def values(self) -> Iterator[Any]:
         return iter(self.objects() if self.starts.ndim > 1 else self.objects().tolist())

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of columns: values and rows put into groups, columns put one after the other, and taken apart again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -175,7 +176,10 @@ def stack(column: Column, size: int) -> Column:
       StackError: rows of one group differ in shape.
       TypeError: they are datasets.
     """
-    if type(column) is Dense or type(column) is Strings:  # nearly always
+    if type(column) is Dense:  # nearly always
+        array = column.array
+        return Dense(array.reshape(len(array) // size, size, *array.shape[1:]))
+    if type(column) is Strings:
         return column.reshape((len(column) // size, size, *column.inner))
     if isinstance(column, LazyColumn):
         lazily = column.grouped(size)
@@ -323,11 +327,18 @@ def concatenated(arrays: Sequence[Array]) -> Array:
     Raises:
       ValueError: their rows differ in shape.
     """
-    first = arrays[0]
-    rows = sum(map(len, arrays))
+    return joining(arrays[0], sum(map(len, arrays)))(arrays)
+
+
+def joining(first: Array, rows: int) -> Callable[[Sequence[Array]], Array]:
+    """What `concatenated` does for arrays that have so many rows together, of which this is the first, or is like it."""
     if rows * prod(first.shape[1:]) * first.itemsize < _FRESH_BYTES:
-        return np.concatenate(arrays)
-    return np.concatenate(arrays, out=empty((rows, *first.shape[1:]), first.dtype))
+        return np.concatenate
+    return partial(_joined, (rows, *first.shape[1:]))
+
+
+def _joined(shape: tuple[int, ...], arrays: Sequence[Array]) -> Array:
+    return np.concatenate(arrays, out=empty(shape, arrays[0].dtype))
 
 
 def _concat_strings(columns: Sequence[Strings]) -> Strings:

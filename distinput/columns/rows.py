@@ -4,13 +4,13 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, zip_longest
 from math import prod
 from typing import Any, final
 
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Array, Column, Dense, Strings
-from distinput.columns.regroup import as_ragged_tensors, concatenated, loose_rows
+from distinput.columns.regroup import as_ragged_tensors, joining, loose_rows
 from distinput.columns.state import Mark, State
 from distinput.values.buffers import copy_of
 from distinput.values.spec import RaggedTensorSpec, Spec
@@ -89,27 +89,40 @@ class ChunkedBlock(Block):
     def _handed_out(
         self, arrays: Sequence[Sequence[Array]], seen: Callable[[Array], Iterator[Any]]
     ) -> Iterator[Iterator[Any]]:
-        """The elements in each cut, made when it is reached: views of rows in one block, copies of those that cross."""
+        """The elements in each cut, made when it is reached: views of rows in one block, copies of those that cross.
+
+        What crosses comes with the views behind it, since taking up a part costs as much as a few elements.
+        """
         structure, each = self.structure, prod(self.shape)
         leaf, simple = structure.is_plain_leaf, structure.is_plain_leaf or structure.is_flat_tuple
         shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
-        for spans in self._cuts(0, self.size, each):
+        joins = [joining(parts[0], each) for parts in arrays]
+        cuts = self._cuts(0, self.size, each)
+        part: Iterator[Any]
+        crossed: Iterator[Any] = iter(())
+        for spans, after in zip_longest(cuts, cuts[1:], fillvalue=()):
             if len(spans) == 1:
                 ((block, start, stop),) = spans
                 count = (stop - start) // each  # not -1, which arrays without numbers leave open
                 views = [
                     parts[block][start:stop].reshape(count, *shape) for parts, shape in zip(arrays, shapes, strict=True)
                 ]
-                found = seen(views[0]) if leaf else zip(*map(seen, views), strict=True)
+                part = chain(crossed, seen(views[0]) if leaf else zip(*map(seen, views), strict=True))
                 views = []
             else:
-                made = [concatenated([parts[block][start:stop] for block, start, stop in spans]) for parts in arrays]
+                copies = [
+                    join([parts[block][start:stop] for block, start, stop in spans])
+                    for join, parts in zip(joins, arrays, strict=True)
+                ]
                 if len(self.shape) != 1:
-                    made = [array.reshape(shape) for array, shape in zip(made, shapes, strict=True)]
-                found = iter(made if leaf else (tuple(made),))
-                made = []
-            yield found if simple else map(structure.build, found)
-            found = iter(())  # drops the references, so that the memory can be used for the next one
+                    copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
+                part = iter(copies if leaf else (tuple(copies),))
+                copies = []
+                if len(after) == 1:
+                    crossed = part
+                    continue
+            yield part if simple else map(structure.build, part)
+            part = crossed = iter(())  # drops the references, so that the memory can be used for the next one
 
     def stack(self, size: int) -> "ChunkedBlock":
         return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))
@@ -197,13 +210,17 @@ def chunked(blocks: Sequence[Block], first: int, size: int) -> ChunkedBlock | No
     >>> [batch.tolist() for batch in chunked(blocks, 1, 4).stack(2).elements()]
     [[1, 2], [3, 4]]
     """
-    if any(isinstance(block, ChunkedBlock) and block.shape for block in blocks):
-        return None
     pieces: list[ColumnBlock] = []
     some: list[ColumnBlock] = []  # one of those that are known to be alike
     for block in blocks:
-        pieces += block.pieces() if isinstance(block, ChunkedBlock) else [block.columnar()]
-        some.append(block.blocks[0] if isinstance(block, ChunkedBlock) else pieces[-1])
+        if type(block) is not ChunkedBlock:
+            pieces.append(block.columnar())
+            some.append(pieces[-1])
+        elif block.shape:
+            return None
+        else:
+            pieces += block.pieces()
+            some.append(block.blocks[0])
     if not some[0].columns or some[0].structure.sparse:
         return None
     if not all(map(_alike, zip(*[piece.columns for piece in some], strict=True))):
@@ -311,7 +328,8 @@ class RowQueue:
         if type(block) is Failure:
             self.failure, self._after = block, state
             return None
-        self._drop_spent()
+        if self._blocks:
+            self._drop_spent()
         if block.size and not block.size % size:
             self._state, self._skip = state, 0
             return block
@@ -406,7 +424,8 @@ class RowQueue:
 
     def mark(self) -> Mark:
         """Where the oldest row not yet taken stands."""
-        self._drop_spent()
+        if self._blocks:
+            self._drop_spent()
         return {"input": self._state, "skip": self._skip + self._over}
 
     def _drop_spent(self) -> None:

@@ -600,7 +600,7 @@ class _PyAv:
                 while 0 <= number < key:  # frames that need those before the place where decoding began
                     number, frame = next(running, _NO_FRAME)
                 if number == key:
-                    self._next, self._running = key, chain([(key, frame)], running)
+                    self._next, self._running = key, chain(iter([(key, frame)]), running)
                     return
             except self._av.FFmpegError:
                 continue

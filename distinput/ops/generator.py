@@ -597,11 +597,22 @@ class _Alarm:
         self._seen = self._thread = self._idle = 0
         self._clock: int | None = None  # of the thread that the generator runs on, if others have to look
 
-    def set(self, elements: list[Any]) -> None:
-        """Ring when a wait is too long; `elements` are those that the loop has not got."""
+    def set(self, elements: list[Any], wanted: int) -> bool:
+        """Ring when a wait is too long.
+
+        Args:
+          elements: those that the loop has not got.
+          wanted: how many are asked for now.
+
+        Returns:
+          False where no wait for these can hold anything back, so that no alarm clock is needed for it.
+        """
+        main = threading.get_ident() == threading.main_thread().ident
+        if main and wanted == 1 and not (elements or any(self._holding)):
+            return False
         self._clock, self._seen, self._idle, self._thread = None, 0, 0, threading.get_native_id()
         self._elements, self._began, self._busy = elements, perf_counter(), -1.0
-        if threading.get_ident() != threading.main_thread().ident:
+        if not main:
             self._clock = None if _thread_clock is None else _thread_clock(threading.get_ident())
         elif (
             hasattr(signal, "setitimer")
@@ -610,6 +621,7 @@ class _Alarm:
         ):
             signal.signal(signal.SIGALRM, self._ring)
             signal.setitimer(signal.ITIMER_REAL, _STUCK_SECONDS / _LOOKS, _STUCK_SECONDS / _LOOKS)
+        return True
 
     def is_stuck(self) -> bool:
         """Whether it has waited in vain for too long on a thread that nobody can interrupt; for other threads."""
@@ -669,10 +681,10 @@ def _pulled(
             if iterator is None:
                 iterator = begin()
             most = 1 if pull.singly else most
-            if min(most, room) > 1 or any(holding):
-                alarm.set(elements)
+            unset = min(most, room) > 1 or any(holding)
             while not exhausted:
                 before, wanted = now, min(len(elements) + stride, most, room)
+                unset = unset and not alarm.set(elements, wanted - len(elements))
                 elements.extend(islice(iterator, wanted - len(elements)))  # keeps the elements before an error
                 now, exhausted = perf_counter(), len(elements) < wanted
                 each = bytes_of(elements[-1]) if elements else 1

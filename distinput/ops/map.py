@@ -394,8 +394,9 @@ class _Pass:
     def by_block(self, chain: Chain, upstream: Stream, state: State) -> Iterator[MadeBlock]:
         """Blocks of results of calls for whole blocks, as far as those are possible."""
         for pair in upstream:
-            every = joined([pair], upstream)
+            every = joined(iter([pair]), upstream)
             few = self.maps[0].vectorize == "auto" and pair[0].size < _FEWEST_ROWS
+            del pair  # nothing but that iterator, until it is used up, holds its memory
             verdict = None if few else self.node.verdict
             if verdict is None or verdict.reason is not None:
                 yield from self.singly(every, state)

@@ -86,6 +86,10 @@ class Range(InMemory):
     def spec(self) -> Spec:
         return Spec.leaf((), as_dtype(self.output_type))
 
+    @cached_property
+    def _dtype(self) -> Any:
+        return as_dtype(self.output_type)
+
     @property
     def cardinality(self) -> int:
         # As in TensorFlow, a range up to the largest number is infinite: `enumerate` zips with it.
@@ -118,7 +122,7 @@ class Range(InMemory):
         return np.add(steps, self.first + row * self.step, out=empty((end - row,), counted.dtype))
 
     def _block(self, numbers: Ints) -> Block:
-        dtype = as_dtype(self.output_type)
+        dtype = self._dtype
         return ColumnBlock(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
 
 

@@ -679,7 +679,7 @@ class Reader(FileReader):
             if begun is not None or requested is not None or run.asked.room is not None:
                 with beginning_with(place["path"], begun), telling(requested), within(*run.room):
                     first = next(blocks, None)
-                blocks = chain([] if first is None else [first], blocks)
+                blocks = chain(iter([] if first is None else [first]), blocks)  # lets go of it when it is used up
                 del begun, first  # their memory is not held while the rest is read
             for block, after in blocks:
                 rows += block.size
@@ -695,7 +695,9 @@ class Reader(FileReader):
             portions = self.format.portions(place["path"], place["position"], None, self.group, rows)
             with stamped(place["path"], place["stamp"]), within(*run.room):
                 first = next(portions, None)
-            for portion in () if first is None else chain([first], portions):
+            portions = chain(iter([] if first is None else [first]), portions)
+            del first  # as in `_blocks`
+            for portion in portions:
                 rows += portion.rows
                 yield portion
 

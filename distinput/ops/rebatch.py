@@ -215,9 +215,9 @@ def _without_rows(op: str) -> InvalidArgumentError:
 
 def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:
     """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
-    if isinstance(block, ChunkedBlock) and block.shape:
+    if type(block) is ChunkedBlock and block.shape:
         return block.unstack(), None
-    some = block.blocks[0] if isinstance(block, ChunkedBlock) else block.columnar()  # whose rows have one shape
+    some = block.blocks[0] if type(block) is ChunkedBlock else block.columnar()  # whose rows have one shape
     lengths = [column.lengths() for column in some.folded().columns]
     if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
         return block.unstack(), None
@@ -357,21 +357,24 @@ class Rebatch(Node):
 
     def _of_one_size(self, queue: RowQueue, run: Run) -> Stream:
         (size,) = self.sizes
+        mark = queue.mark()
         while True:
-            before = queue.mark()
+            before = mark
             if queue.fill(size):
                 block = queue.take_groups(size, lazily=run.by_element)
             elif queue.failure is not None:  # the rows gathered for this batch go with it
-                yield queue.passed(), {**queue.mark(), "next": 0}
+                failure, mark = queue.passed(), queue.mark()
+                yield failure, {**mark, "next": 0}
                 continue
             elif queue.size and not self.drop_remainder:
                 size = queue.size
                 block = queue.take(size)
             else:
                 return
+            mark = queue.mark()
             for made, done in stacked_parts(block, size, _differing, tolerant=run.tolerant):
-                mark = queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
-                yield made, {**mark, "next": 0}
+                here = mark if done == block.size else {**before, "skip": before["skip"] + done}
+                yield made, {**here, "next": 0}
 
     def _of_sizes(self, queue: RowQueue, state: State, run: Run) -> Stream:
         sizes, place, inner = self.sizes, state["next"], state.get("inner")

@@ -410,7 +410,8 @@ class SlicesInTurn(Node):
         """Blocks of the rows from `row` on, of one source each, and where each block ends."""
         first = int(np.searchsorted(self.ends, row, "right")) - 1
         for source, begin in zip(self.sources[first:], self.ends[first:].tolist(), strict=False):
-            source.check()
+            if source.looks:
+                source.check()
             for block, end in rows_from(source.block.built_as(self.common.structure), max(0, row - begin)):
                 yield block, begin + end
 

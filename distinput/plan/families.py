@@ -450,7 +450,9 @@ class Stacking(Batching):
         """What is stacked of the elements of a stream: these, with rows of ragged tensors marked as such."""
         for block, state in stream:
             if block.size:  # the spec may be that of a function, which is not tried where it fails for all elements
-                yield from stackable(chain([(block, state)], stream), self.rows_known)
+                first = iter([(block, state)])
+                del block, state  # nothing but this iterator, until it is used up, holds their memory
+                yield from stackable(chain(first, stream), self.rows_known)
                 return
             yield block, state
 
@@ -462,29 +464,34 @@ class Stacking(Batching):
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self._rows(self.input.open(state["input"], run)), state)
-        size = int(self.batch_size)
+        size, mark = int(self.batch_size), queue.mark()
         while True:
-            before = queue.mark()
+            before = mark
             block = queue.whole(size)
             if block is None:
                 if queue.fill(size):
                     block = queue.take_groups(size, lazily=run.by_element)
                 elif queue.failure is not None:
-                    yield self._lost(queue), queue.mark()
+                    failure, mark = self._lost(queue), queue.mark()
+                    yield failure, mark
                     continue
                 elif queue.size and not self.drop_remainder:
                     size = queue.size
                     block = queue.take(size)
                 else:
                     return
+            mark = queue.mark()
             for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
-                yield made, queue.mark() if done == block.size else {**before, "skip": before["skip"] + done}
+                yield made, mark if done == block.size else {**before, "skip": before["skip"] + done}
 
     def _rows(self, stream: Stream) -> Stream:
         """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""
         for block, after in stream:
             if block.size:
-                yield from self.stacked(chain(((block, after),), stream))
+                first = iter([(block, after)])
+                del block, after  # as in `stacked`
+                yield from self.stacked(chain(first, stream))
+                return
             else:
                 yield block, after
 

@@ -716,8 +716,7 @@ class Run(Closing):
 
     def check_process(self) -> None:
         """Refuse to wait for threads that stayed in another process; see `Threads`."""
-        if self._process != os.getpid():
-            self._threads.check_process(self._process)
+        self._threads.check_process(self._process)
 
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
         """A thread for one stream; see `Threads.beside`."""

@@ -392,7 +392,7 @@ class Threads:
         Raises:
           FailedPreconditionError: there are some, and this process is a fork.
         """
-        if self._single or any(pool.threads for pool in self._pools):
+        if self._single or (self._pools and any(pool.threads for pool in self._pools)):
             check_process(process)
 
     @contextmanager

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -282,6 +283,35 @@ def test_a_process_that_stands_still_does_not_wait_in_vain(
             busy += work
         found.append(alarm.is_stuck())
     assert found == stuck
+
+
+@pytest.mark.usefixtures("free_alarm")
+@pytest.mark.parametrize(
+    "held, elements, wanted, rings", [([], [], 1, False), ([], [], 2, True), ([], [1], 1, True), ([[1]], [], 1, True)]
+)
+def test_an_alarm_clock_is_set_where_a_wait_can_hold_something_back(
+    held: list[list[int]], elements: list[int], wanted: int, rings: bool
+) -> None:
+    alarm = generators._Alarm(held)
+    try:
+        assert alarm.set(elements, wanted) is rings
+        assert any(signal.getitimer(signal.ITIMER_REAL)) is rings
+    finally:
+        alarm.clear()
+    assert not any(signal.getitimer(signal.ITIMER_REAL))
+    with ThreadPoolExecutor(1) as pool:  # where others may hold something back meanwhile
+        assert pool.submit(alarm.set, elements, wanted).result()
+
+
+@pytest.mark.usefixtures("free_alarm")
+@pytest.mark.parametrize("nbytes, rings", [(8, True), (1 << 18, False)])
+def test_elements_that_come_alone_need_no_alarm_clock(nbytes: int, rings: bool) -> None:
+    dataset = di.data.Dataset.from_generator(
+        lambda: iter(np.ones((9, nbytes), np.uint8)), output_signature=di.TensorSpec([nbytes], "uint8")
+    )
+    with mock.patch.object(generators.signal, "setitimer", wraps=signal.setitimer) as setting:
+        assert len(list(dataset)) == 9
+    assert bool(setting.call_args_list) is rings
 
 
 @pytest.mark.usefixtures("free_alarm")

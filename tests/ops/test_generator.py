@@ -15,6 +15,7 @@ import distinput as di
 from distinput.errors import FailedPreconditionError, InputWarning
 from distinput.ops import generator
 from distinput.run.run import CoreUse
+from distinput.values.buffers import copy_of
 from tests.ops.iterating import plain, until_error
 
 GENERATOR = di.data.Dataset.from_generator
@@ -111,6 +112,40 @@ def test_a_generator_that_says_so_is_not_copied_and_a_false_promise_is_seen(ring
         di.errors.InvalidArgumentError, match="from_generator: `generator` gave an array that it has changed"
     ):
         list(GENERATOR(promised, args=(3 * ring,), output_signature=spec, copy=False))
+
+
+PROMISES: dict[str, Callable[[int], Any]] = {
+    "an array": lambda i: np.full(300_000, i, np.uint8),
+    "a view": lambda i: np.full(300_001, i, np.uint8)[1:],
+    "bytes": lambda i: np.frombuffer(bytes([i]) * 300_000, np.uint8),
+    "memory of the pool": lambda i: copy_of(np.full(300_000, i, np.uint8)),
+}
+
+
+@pytest.mark.parametrize("way", PROMISES)
+def test_a_new_array_in_memory_that_was_freed_keeps_the_promise(way: str) -> None:
+    spec = di.TensorSpec([300_000], "uint8")
+    dataset = GENERATOR(lambda: map(PROMISES[way], range(40)), output_signature=spec, copy=False)
+    assert [int(array[-1]) for array in dataset] == list(range(40))
+
+
+def test_a_false_promise_is_seen_through_new_views() -> None:
+    whole, half = np.zeros(600_000, np.uint8), bytearray(300_000)
+
+    def views() -> Iterator[Any]:
+        for i in range(3):
+            whole[:] = i
+            yield whole[: len(half)]
+
+    def unpacked() -> Iterator[Any]:
+        for i in range(3):
+            half[:] = bytes([i]) * len(half)
+            yield np.frombuffer(half, np.uint8)
+
+    for refilled in (views, unpacked):
+        dataset = GENERATOR(refilled, output_signature=di.TensorSpec([len(half)], "uint8"), copy=False)
+        with pytest.raises(di.errors.InvalidArgumentError, match="gave an array that it has changed"):
+            list(dataset)
 
 
 def test_items_of_a_list_are_not_copied() -> None:

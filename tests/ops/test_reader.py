@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
+from weakref import ref
 
 import numpy as np
 import pytest
 
 import distinput as di
+from distinput.columns.block import ColumnBlock
+from distinput.columns.column import Dense
 from distinput.errors import DataLossError, NotFoundError
+from distinput.run.run import Run
+from distinput.values.nest import LEAF
 from tests.ops.iterating import until_error
 
 
@@ -31,6 +39,24 @@ def test_names_may_be_text_of_python(folder: Path) -> None:
     names = di.data.Dataset.from_tensor_slices([str(folder / name) for name in ("c.txt", "a.txt")]).as_text()
     for dataset in (di.data.TextLineDataset(names), names.interleave(di.data.TextLineDataset, cycle_length=1)):
         assert dataset.to_list() == [b"three", b"one", b"two"]
+
+
+def test_the_first_block_of_a_file_is_not_held_while_the_rest_is_read(folder: Path) -> None:
+    reader = di.data.TextLineDataset(str(folder / "a.txt")).node
+    made: list[Callable[[], Any]] = []
+
+    def blocks(*_: Any) -> Iterator[Any]:
+        for row in range(3):
+            array = np.arange(row, row + 4)
+            made.append(ref(array))
+            yield ColumnBlock(LEAF, [Dense(array)], 4), {"row": row + 4}
+            del array
+
+    with mock.patch.object(type(reader.format), "read_groups", side_effect=blocks):
+        reading = reader._blocks(Run(memory_budget=1 << 20))({"path": str(folder / "a.txt"), "position": None})
+        for _ in range(3):
+            next(reading)
+    assert [array() is None for array in made[:2]] == [True] * 2
 
 
 def test_names_must_be_strings() -> None:

@@ -186,11 +186,13 @@ class Cutter:
       rows: the rows of a full batch, which fixed pieces need.
     """
 
-    __slots__ = ("_balanced", "_mine", "_replicas", "_rows", "_structure")
+    __slots__ = ("_balanced", "_last", "_mine", "_replicas", "_rows", "_structure")
 
     def __init__(self, spec: Spec, assignment: Assignment, rows: int | None = None) -> None:
         self._structure, self._replicas, self._balanced = spec.structure, assignment.pieces, assignment.balanced
         self._rows = rows if assignment.fixed else None
+        self._last: tuple[list[int], list[tuple[slice, ...]]] = [], []
+        """The rows of the components of the last batch, and how they were cut: those of the next one are mostly as many."""
         mine = assignment.numbers(0, assignment.each or 0).tolist()  # of each batch, at equal distances
         self._mine = slice(mine[0], mine[-1] + 1, mine[1] - mine[0] if len(mine) > 1 else 1)
 
@@ -200,25 +202,31 @@ class Cutter:
         Raises:
           InvalidArgumentError: components without rows, or with different numbers of rows.
         """
-        leaves = self._structure.folded.flatten(batch)
-        shapes = [shape_of(leaf) for leaf in leaves]
-        if not all(shapes):
-            raise InvalidArgumentError(_NO_ROWS)
-        if (self._balanced or self._rows is not None) and len({shape[0] for shape in shapes}) > 1:
+        structure = self._structure
+        leaves = [batch] if structure.is_plain_leaf else structure.folded.flatten(batch)
+        try:
+            rows = [leaf.shape[0] for leaf in leaves]
+        except (AttributeError, IndexError):  # of bytes, of a scalar
+            raise InvalidArgumentError(_NO_ROWS) from None
+        last = self._last
+        if last[0] != rows:
+            last = self._last = rows, self._slices(rows)  # in one, so that no thread finds only half of it
+        if structure.is_plain_leaf:
+            return _views(batch, last[1][0])
+        if structure.sparse:
+            return structure.build(list(chain.from_iterable(map(_parts, leaves, last[1]))))
+        return structure.build(list(map(_views, leaves, last[1])))
+
+    def _slices(self, rows: Sequence[int]) -> list[tuple[slice, ...]]:
+        """The parts of components of so many rows."""
+        if (self._balanced or self._rows is not None) and len({*rows}) > 1:
             raise InvalidArgumentError(
-                f"distribute: all components of a global batch must have as many rows, got "
-                f"{[shape[0] for shape in shapes]}"
+                f"distribute: all components of a global batch must have as many rows, got {list(rows)}"
             )
-        cut, replicas, mine = balanced_slices if self._balanced else equal_slices, self._replicas, self._mine
         if self._rows is not None:
-            slices = [equal_slices(self._rows, replicas)[mine]] * len(leaves)
-        else:
-            slices = [cut(shape[0], replicas)[mine] for shape in shapes]
-        if self._structure.sparse:
-            return self._structure.build(list(chain.from_iterable(map(_parts, leaves, slices))))
-        return self._structure.build(
-            [PerReplica([leaf[rows] for rows in each]) for leaf, each in zip(leaves, slices, strict=True)]
-        )
+            return [equal_slices(self._rows, self._replicas)[self._mine]] * len(rows)
+        cut = balanced_slices if self._balanced else equal_slices
+        return [cut(size, self._replicas)[self._mine] for size in rows]
 
     def spec(self, spec: Spec) -> Spec:
         """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""
@@ -236,7 +244,11 @@ def _parts(leaf: Any, slices: Sequence[slice]) -> list[PerReplica]:
     """The rows in each slice; of a sparse tensor, those of each of its three arrays."""
     if getattr(type(leaf), "is_sparse", False) is True:
         return list(map(PerReplica, zip(*[sparse_tensor.sparse_rows(leaf, rows) for rows in slices], strict=True)))
-    return [PerReplica([leaf[rows] for rows in slices])]
+    return [_views(leaf, slices)]
+
+
+def _views(leaf: Any, slices: Sequence[slice]) -> PerReplica:
+    return PerReplica([leaf[rows] for rows in slices])
 
 
 class Placeholders:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from itertools import islice
+from itertools import compress, islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from distinput.columns.state import State
@@ -363,15 +363,16 @@ class CutSteps(Steps):
     def __init__(self, source: CutBatches, iterator: Any, seen: SeenShapes) -> None:
         # One worker can run out of batches while others continue only where workers agree on each step.
         super().__init__(source, [iterator], seen, builds=source.agrees)
-        self._cutter = source.cutter
+        self._cutter, self._mark = source.cutter, getattr(iterator, "mark", partial(mark_of, iterator))
+        self._each = compress(iterator, repeat(True))  # a loop over it calls no `__iter__` in each step
         if source.agrees:
             self._lockstep = lockstep_of(self._terms, iterator, 1, self._rows, alike=self._terms.alike)
 
     def next(self, keeps_partial: bool) -> Any:
         if self._lockstep is None:
             if not self._pending:
-                self._before = self._marks()
-                for batch in self._iterators[0]:
+                self._before = [self._mark()]
+                for batch in self._each:
                     self._pending = [batch]
                     break
                 else:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.distribute.input.dealing import Cutter, Placeholders, balanced_slices, dealer, has_rows
+from distinput.distribute.input.dealing import Cutter, Placeholders, balanced_slices, dealer, equal_slices, has_rows
 from distinput.errors import InvalidArgumentError
 from distinput.plan.batch_sizes import Assignment
 from distinput.values.nest import structure_of
@@ -61,6 +61,22 @@ def test_a_cut_is_views() -> None:
     assert [part.shape for part in cut["x"].values] == [(2, 2), (2, 2), (1, 2)]
     assert all(part.base is not None and np.shares_memory(part, batch["x"]) for part in cut["x"].values)
     assert [leaf.shape for leaf in cutter.spec(spec).tensors("test")] == [(2,), (None, 2)]
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_each_batch_is_cut_by_its_own_rows(balanced: bool) -> None:
+    """A cutter keeps how it cut the batch before, which may have had other rows."""
+    single, both = TensorSpec([None], "int64"), (TensorSpec([None], "int64"), TensorSpec([None, 2], "int64"))
+    assignment = Assignment(3, 0, period=3, own=3, balanced=balanced)
+    cutter, cutters = Cutter(Spec.of(single), assignment), Cutter(Spec.of(both), assignment)
+    cut = balanced_slices if balanced else equal_slices
+    for rows in (7, 7, 2, 0, 7, 9):
+        batch = (np.arange(rows), np.arange(2 * rows).reshape(rows, 2))
+        parts = [[leaf[piece].tolist() for piece in cut(rows, 3)] for leaf in batch]
+        assert [part.tolist() for part in cutter(batch[0]).values] == parts[0]
+        assert [[part.tolist() for part in leaf.values] for leaf in cutters(batch)] == parts
+        with pytest.raises(InvalidArgumentError, match="at least one dimension"):
+            cutters((batch[0], np.int64(1)))
 
 
 def test_what_cannot_be_cut() -> None:
