@@ -291,8 +291,10 @@ def slots_at(key: Key, position: int, total: int, slots: IntsOut) -> int:
     if total >= 0:
         steady = min(position, max(0, total - slots.size))
     slots[:] = -1
-    unknown, step = slots.size, steady - 1
+    unknown, step, ahead = slots.size, steady - 1, _steps_ahead(slots.nbytes, 8)
     while unknown > 0 and step >= 0:
+        if ahead > 0:
+            load_soon(slots, 8 * pick(key, max(0, step - ahead), slots.size), 8)
         slot = pick(key, step, slots.size)
         if slots[slot] < 0:
             slots[slot] = step + slots.size

@@ -351,12 +351,12 @@ def step_searches(draw: Draw) -> list[Any]:
 
 @st.composite
 def texts(draw: Draw) -> list[Any]:
-    pieces = [b"\n", b"\r\n", b"\r\r\n", b"a", b"some words", b"\r", b"x" * 70]
+    pieces = [b"\n", b"\r\n", b"\r\r\n", b"a", b"some words", b"\r", b"x" * 70, b"x" * 600]
     buffer = to_array(b"".join(draw(st.lists(st.sampled_from(pieces), max_size=60))))
     start, end = draw(
         st.one_of(st.just((0, buffer.size)), st.tuples(st.integers(-1, 9), st.integers(0, buffer.size + 1)))
     )
-    room = draw(st.integers(0, 70))
+    room = draw(st.integers(0, 70) | st.integers(64, 200))
     return [buffer, start, end, out_of(room), out_of(room)]
 
 
@@ -476,7 +476,7 @@ def drains(draw: Draw) -> list[Any]:
 def rebuilds(draw: Draw) -> list[Any]:
     total = draw(st.integers(-1, 60))
     position = draw(st.integers(-1, 2**50 if total < 0 else total + 1))
-    return [draw(KEYS_64), position, total, out_of(draw(st.integers(0, 20)))]
+    return [draw(KEYS_64), position, total, out_of(draw(st.integers(0, 20)) + many_slots(draw, 8))]
 
 
 @st.composite
@@ -771,6 +771,8 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
         if name == "locate_steps":
             clear_unused_rooms(arrays)
             clear_unused_rooms(expected_arrays)
+        if name == "scan_lines" and not isinstance(result, str):  # what is behind the lines is not told
+            arrays, expected_arrays = [[each[: result[0]] for each in made[1:]] for made in (arrays, expected_arrays)]
         for array, other in zip(arrays, expected_arrays, strict=True):
             np.testing.assert_array_equal(array, other)
 
