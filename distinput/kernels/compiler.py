@@ -468,19 +468,50 @@ def _multiply_high(typing: Any, a: Any, b: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), emit
 
 
-def _host_has_crc32(context: Any) -> bool:
+def _host_has(context: Any, *wanted: str) -> bool:
     triple, _, features = context.codegen().magic_tuple()
-    return str(triple).startswith("x86_64") and {"+crc32", "+sse4.2", "+pclmul"} <= set(features.split(","))
+    return str(triple).startswith("x86_64") and {f"+{each}" for each in wanted} <= set(features.split(","))
 
 
-def _has_crc32(typing: Any) -> Any:
-    del typing
+def _host_has_crc32(context: Any) -> bool:
+    return _host_has(context, "crc32", "sse4.2", "pclmul")
+
+
+_SLOW_EXTRACTION = {"bdver4", "znver1", "znver2"}
+"""Processors that have the instruction, but take tens of cycles for it."""
+
+
+def _host_has_bit_extraction(context: Any) -> bool:
+    return _host_has(context, "bmi2") and context.codegen().magic_tuple()[1] not in _SLOW_EXTRACTION
+
+
+def _told(known: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    """What is known of the machine, as a constant."""
+
+    def told(typing: Any) -> Any:
+        del typing
+
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            del builder, signature, args
+            return ir.Constant(ir.IntType(1), int(known(context)))
+
+        return types.boolean(), emit
+
+    return told
+
+
+def _extract_bits(typing: Any, word: Any, mask: Any) -> Any:
+    del typing, word, mask
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del builder, signature, args
-        return ir.Constant(ir.IntType(1), int(_host_has_crc32(context)))
+        del signature
+        if not _host_has_bit_extraction(context):
+            return ir.Constant(WORD, 0)  # in a branch that is never taken
+        name = "llvm.x86.bmi.pext.64"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(WORD, [WORD, WORD]), name)
+        return builder.call(function, args)
 
-    return types.boolean(), emit
+    return types.uint64(types.uint64, types.uint64), emit
 
 
 def _crc32_u64(typing: Any, crc: Any, word: Any) -> Any:
@@ -529,7 +560,8 @@ will_load = intrinsic(_will_load)
 equal_mask, high_mask = intrinsic(_equal_mask), intrinsic(_high_mask)
 trailing_zeros, bit_count = intrinsic(_trailing_zeros), intrinsic(_bit_count)
 multiply_high = intrinsic(_multiply_high)
-has_crc32, crc32_u64 = intrinsic(_has_crc32), intrinsic(_crc32_u64)
+has_bit_extraction, extract_bits = intrinsic(_told(_host_has_bit_extraction)), intrinsic(_extract_bits)
+has_crc32, crc32_u64 = intrinsic(_told(_host_has_crc32)), intrinsic(_crc32_u64)
 carryless_product = intrinsic(_carryless_product)
 
 # numba requires a function with the same arguments for each.
@@ -547,6 +579,8 @@ INSTRUCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     machine.trailing_zeros: lambda word: trailing_zeros(word),
     machine.bit_count: lambda word: bit_count(word),
     machine.multiply_high: lambda a, b: multiply_high(a, b),
+    machine.has_bit_extraction: lambda: has_bit_extraction(),
+    machine.extract_bits: lambda word, mask: extract_bits(word, mask),
     machine.has_crc32: lambda: has_crc32(),
     machine.crc32_u64: lambda crc, word: crc32_u64(crc, word),
     machine.carryless_product: lambda a, b: carryless_product(a, b),

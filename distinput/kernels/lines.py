@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, IntsOut, inlined, kernel
-from distinput.kernels.machine import bit_count, equal_mask, trailing_zeros
+from distinput.kernels.machine import bit_count, equal_mask, load_u8, store_u64, trailing_zeros
 
 # ----------------------------------------------------------------------------
 # Finding the start and length of each line of text.
@@ -15,7 +15,9 @@ from distinput.kernels.machine import bit_count, equal_mask, trailing_zeros
 
 NEWLINE, RETURN = 10, 13
 LANES = 64  # bytes compared at a time
-_NONE, _ONE = np.uint64(0), np.uint64(1)
+FEW = 2  # ends of lines among them that are told without a branch, which would often be mispredicted
+QUIET = 4  # so many times no end, and the next time is likely to be the same
+_NONE, _ONE, _WITHIN = np.uint64(0), np.uint64(1), np.uint64(LANES - 1)
 
 
 def scan_reference(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int]:
@@ -28,8 +30,8 @@ def scan_reference(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths
       buffer: a piece of a file.
       start: the offset at which a line begins.
       end: the offset at which to stop.
-      starts: out; the start of each line.
-      lengths: out; the length of each line.
+      starts: out; the start of each line. What is behind those that are found is undefined.
+      lengths: out; the length of each line, likewise.
 
     Returns:
       The number of lines found, and the start of the next line.
@@ -51,12 +53,51 @@ def _tell(buffer: Bytes, begin: int, end: int, count: int, starts: IntsOut, leng
     lengths[count] = end - begin - (1 if end > begin and buffer[end - 1] == RETURN else 0)
 
 
+@inlined
+def _tell_end(at: int, found: np.uint64, returns: np.uint64, count: int, starts: IntsOut, lengths: IntsOut) -> None:
+    """Record where the first newline is that was found from `at` on, and whether a carriage return is before it."""
+    first = trailing_zeros(found)
+    store_u64(starts, 8 * count, np.uint64(at + first))
+    store_u64(lengths, 8 * count, (returns >> (np.uint64(first) & _WITHIN)) & _ONE)
+
+
+@inlined
+def _tell_ends(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int]:
+    """Record where lines end, and whether with a carriage return, while there is much room: how many, and where to go on."""
+    count, position, empty = 0, start, 0
+    while position + LANES <= end and count + LANES <= starts.size:
+        newlines = equal_mask(buffer, position, NEWLINE)
+        if empty >= QUIET and newlines == _NONE:  # in this order, since the second alone is often mispredicted
+            position += LANES
+            continue
+        empty = empty + 1 if newlines == _NONE else 0
+        before = np.uint64(load_u8(buffer, max(start, position - 1)) == RETURN)
+        returns = (equal_mask(buffer, position, RETURN) << _ONE) | before
+        told, count = count, count + bit_count(newlines)
+        for _ in range(FEW):
+            _tell_end(position, newlines, returns, told, starts, lengths)
+            newlines &= newlines - _ONE
+            told += 1
+        while told < count:
+            _tell_end(position, newlines, returns, told, starts, lengths)
+            newlines &= newlines - _ONE
+            told += 1
+        position += LANES
+    return count, position
+
+
 @kernel(scan_reference)
 def scan_lines(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int]:
     """See `scan_reference`."""
     if start < 0 or start > end or end > buffer.size or starts.size != lengths.size:
         raise ValueError("scan_lines: 0 <= start <= end <= size of the buffer, starts and lengths of the same size")
-    count, position, room = 0, start, starts.size
+    room = starts.size
+    count, position = _tell_ends(buffer, start, end, starts, lengths)
+    for i in range(np.uint64(count)):
+        newline = starts[i]
+        starts[i] = start
+        lengths[i] = newline - start - lengths[i]
+        start = newline + 1
     while position + LANES <= end and count < room:
         found = equal_mask(buffer, position, NEWLINE)
         while found != _NONE and count < room:

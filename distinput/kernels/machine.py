@@ -91,6 +91,17 @@ def multiply_high(a: np.uint64, b: np.uint64) -> np.uint64:
     return np.uint64(int(a) * int(b) >> 64)
 
 
+def has_bit_extraction() -> bool:
+    """True if the machine has a quick instruction for `extract_bits`; constant in a compiled kernel."""
+    return False
+
+
+def extract_bits(word: np.uint64, mask: np.uint64) -> np.uint64:
+    """The bits of a word that are set in the mask, side by side; requires `has_bit_extraction`."""
+    both = zip(f"{int(word):064b}", f"{int(mask):064b}", strict=True)
+    return np.uint64(int("0" + "".join([bit for bit, wanted in both if wanted == "1"]), 2))
+
+
 def has_crc32() -> bool:
     """True if the machine has instructions for CRC32C and carry-less products; constant in a compiled kernel."""
     return False

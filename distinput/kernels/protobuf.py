@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, inlined
-from distinput.kernels.machine import load_u8, load_u64, signed, trailing_zeros
+from distinput.kernels.machine import extract_bits, has_bit_extraction, load_u8, load_u64, signed, trailing_zeros
 
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 FIRST, SECOND = 1 << 3 | DELIMITED, 2 << 3 | DELIMITED  # tags: a length-delimited field with number 1, 2
@@ -117,6 +117,8 @@ def varint(data: Bytes, at: int, stop: int) -> tuple[np.uint64, int]:
 @inlined
 def joined(word: np.uint64) -> np.uint64:
     """The lower seven bits of all bytes, concatenated."""
+    if has_bit_extraction():
+        return extract_bits(word, ~HIGHS)
     word = word & _BYTES_1 | (word & _BYTES_2) >> _ONE
     word = word & _PAIRS_1 | (word & _PAIRS_2) >> _TWO
     return word & _FOURS_1 | (word & _FOURS_2) >> _FOUR

@@ -25,12 +25,15 @@ import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inlined, kernel
 from distinput.kernels.machine import MASK, multiply_high, signed
-from distinput.kernels.spans import all_below, copy_row
+from distinput.kernels.spans import LINE, ROW_BYTES_AHEAD, ROWS_AHEAD, all_below, copy_row, load_soon
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FEW = 256  # below, halves of three bits would make pairs of rows move together more often than by chance
 ROUNDS = 6  # an even number, since the halves alternate
 CHUNK = 256  # rows whose rounds are computed together, so that they stay in the L1 cache
+
+STEPS_AHEAD = 16  # short rows that are prefetched before their steps: each is read and written anywhere in the buffer
+FAR = 1 << 20  # bytes; smaller buffers stay in the second-level cache
 
 _C1, _C2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
@@ -52,6 +55,12 @@ def mix(word: np.uint64) -> np.uint64:
 def pick(key: Key, position: int, n: int) -> int:
     """The slot of step `position`, from 0 to n - 1."""
     return signed(multiply_high(mix(np.uint64(key) + np.uint64(position) * STEP), np.uint64(n)))
+
+
+@inlined
+def _steps_ahead(size: int, width: int) -> int:
+    """How many steps before its own a row is prefetched in a buffer of so many bytes; 0: it need not be."""
+    return 0 if size < FAR else STEPS_AHEAD if width <= LINE else ROWS_AHEAD
 
 
 def picks_reference(key: int, positions: Ints, n: int) -> Ints:
@@ -96,7 +105,10 @@ def shuffle_steps(slots: IntsOut, key: Key, position: int, incoming: Ints, out: 
     """See `steps_reference`."""
     if slots.size == 0 or position < 0 or incoming.size != out.size:
         raise ValueError("shuffle_steps: there must be a slot, and as much room in out as there are rows in incoming")
+    ahead = _steps_ahead(slots.nbytes, 8)
     for step in range(out.size):
+        if ahead > 0:
+            load_soon(slots, 8 * pick(key, position + step + ahead, slots.size), 8)
         slot = pick(key, position + step, slots.size)
         out[step] = slots[slot]
         slots[slot] = incoming[step]
@@ -134,7 +146,10 @@ def exchange_rows(stored: BytesOut, key: Key, position: int, width: int, incomin
         raise ValueError(
             "exchange_rows: there must be a slot, whole rows, and as much room in out as there is incoming"
         )
+    ahead = _steps_ahead(stored.size, width)
     for step in range(incoming.size // width):
+        if ahead > 0:
+            load_soon(stored, width * pick(key, position + step + ahead, slots), min(width, ROW_BYTES_AHEAD))
         at, slot = step * width, pick(key, position + step, slots) * width
         copy_row(out, at, stored, slot, width)
         copy_row(stored, slot, incoming, at, width)
@@ -169,7 +184,10 @@ def drain_steps(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut
     if position < 0 or left < 0 or left > slots.size:
         raise ValueError("drain_steps: no more rows can be left than there are slots")
     count = min(left, out.size)
+    ahead = _steps_ahead(8 * left, 8)
     for step in range(count):
+        if 0 < ahead < left - step:
+            load_soon(slots, 8 * pick(key, position + step + ahead, left - step - ahead), 8)
         slot = pick(key, position + step, left - step)
         out[step] = slots[slot]
         slots[slot] = slots[left - step - 1]
@@ -216,7 +234,11 @@ def drain_rows(stored: BytesOut, key: Key, position: int, left: int, width: int,
         or out.size // width > left
     ):
         raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
+    ahead = _steps_ahead(left * width, width)
     for step in range(out.size // width):
+        if 0 < ahead < left - step:
+            start = width * pick(key, position + step + ahead, left - step - ahead)
+            load_soon(stored, start, min(width, ROW_BYTES_AHEAD))
         slot, last = pick(key, position + step, left - step), left - step - 1
         copy_row(out, step * width, stored, slot * width, width)
         if slot != last:  # copied ranges must not overlap
@@ -269,8 +291,10 @@ def slots_at(key: Key, position: int, total: int, slots: IntsOut) -> int:
     if total >= 0:
         steady = min(position, max(0, total - slots.size))
     slots[:] = -1
-    unknown, step = slots.size, steady - 1
+    unknown, step, ahead = slots.size, steady - 1, _steps_ahead(slots.nbytes, 8)
     while unknown > 0 and step >= 0:
+        if ahead > 0:
+            load_soon(slots, 8 * pick(key, max(0, step - ahead), slots.size), 8)
         slot = pick(key, step, slots.size)
         if slots[slot] < 0:
             slots[slot] = step + slots.size

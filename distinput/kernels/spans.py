@@ -16,6 +16,7 @@ from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u6
 
 
 ROWS_AHEAD = 4  # rows prefetched before they are copied; many fetches at once take little more time than one
+ROW_BYTES_AHEAD = 4096  # the most bytes of each of them
 LINE = 64  # bytes in a cache line
 
 
@@ -36,6 +37,13 @@ def copy_row(out: BytesOut, to: int, data: Bytes, start: int, width: int) -> Non
             store_u64(out, to + k, load_u64(data, start + k))
     else:
         copy_bytes(out, to, data, start, width)
+
+
+@inlined
+def load_soon(data: BytesOut | IntsOut, start: int, count: int) -> None:
+    """Prefetch `count` bytes that will be copied soon; any offset is allowed."""
+    for at in range(start, start + count, LINE):
+        will_load(data, at)
 
 
 def gather_rows_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
@@ -70,9 +78,7 @@ def gather_rows(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
         return
     for i in range(rows):
         if width > LINE and i + ROWS_AHEAD < rows:
-            soon = starts[i + ROWS_AHEAD]
-            for at in range(soon, soon + min(width, 4096), LINE):
-                will_load(data, at)
+            load_soon(data, starts[i + ROWS_AHEAD], min(width, ROW_BYTES_AHEAD))
         copy_row(out, i * width, data, starts[i], width)
 
 
@@ -252,9 +258,7 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
                 continue
             # Prefetch the next row while this one is written; one right behind it is prefetched by the processor itself.
             if i + 1 < rows and starts[i + 1] != starts[i] + sizes[i]:
-                soon = starts[i + 1] * item
-                for at in range(soon, soon + min(sizes[i + 1] * item, BYTES_AHEAD), LINE):
-                    will_load(values, at)
+                load_soon(values, starts[i + 1] * item, min(sizes[i + 1] * item, BYTES_AHEAD))
             copy_bytes(out, to, values, start, length)
             _fill(out, to + length, to + width, fill, same)
             to += width
@@ -296,7 +300,5 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
                 out[to + k] = data[start + k]
             continue
         if i + 1 < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
-            soon = starts[i + 1]
-            for at in range(soon, soon + min(lengths[i + 1], BYTES_AHEAD), LINE):
-                will_load(data, at)
+            load_soon(data, starts[i + 1], min(lengths[i + 1], BYTES_AHEAD))
         copy_bytes(out, to, data, start, length)

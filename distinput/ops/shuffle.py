@@ -465,10 +465,12 @@ class _Buffer:
                 more = self._pull(min(_CHUNK, self.size - self.next_row))
                 if more is not None:
                     self.slots.add(more)
-                    self.numbers = np.arange(self.slots.count)
                 elif not self.waiting:
                     break
-                yield from self._failed()
+                if self.waiting:  # whose state tells what is held
+                    self.numbers = np.arange(self.slots.count)
+                    yield from self._failed()
+            self.numbers = np.arange(self.slots.count)
             return
         slots = _slots(self.size, self.total)
         count = slots_at(self.key, self.row, self.total, slots)

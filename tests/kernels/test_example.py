@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from distinput.kernels import example_messages, example_values
+from distinput.kernels import example_messages, example_values, machine, protobuf
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -309,3 +311,9 @@ def test_lengths_with_more_bytes_than_they_need() -> None:
                 for each in {place, other}:
                     odd[each] = (odd[each] + 2 * size - 4) & 255
                 same_outcome([contents[0], contents[1], bytes(odd)], bytes(300))
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_the_bits_of_a_number_are_joined_with_an_instruction_and_without(word: int) -> None:
+    number = np.uint64(word)
+    assert machine.extract_bits(number, ~protobuf.HIGHS) == protobuf.joined(number)

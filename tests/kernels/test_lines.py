@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from distinput.kernels.lines import scan_lines
+from distinput.kernels.lines import scan_lines, scan_reference
 
 
 def lines(text: bytes, room: int = 99) -> tuple[list[bytes], bytes]:
@@ -37,6 +39,21 @@ def test_newlines_are_found_wherever_they_are() -> None:
         for between in (0, 1, 63, 64, 65):
             text = b"x" * before + b"\n" + b"y" * between + b"\r\n" + b"z" * (before % 7)
             assert lines(text) == ([b"x" * before, b"y" * between], b"z" * (before % 7))
+
+
+@given(
+    pieces=st.lists(st.sampled_from([b"\n", b"\r\n", b"\r", b"a", b"x" * 61, b"x" * 600]), min_size=20, max_size=200),
+    start=st.integers(0, 20),
+    room=st.integers(60, 300),
+)
+def test_lines_are_found_with_much_room_as_with_little(pieces: list[bytes], start: int, room: int) -> None:
+    buffer = np.frombuffer(b"".join(pieces), np.uint8)
+    told = []
+    for scan in (scan_lines.compiled(), scan_reference):
+        starts, lengths = np.empty((2, room), np.int64)
+        count, at = scan(buffer, start, buffer.size, starts, lengths)
+        told.append((starts[:count].tolist(), lengths[:count].tolist(), at))
+    assert told[0] == told[1]
 
 
 def test_a_full_output_stops_the_scan() -> None:

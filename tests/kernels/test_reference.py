@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distinput import kernels
-from distinput.kernels import dealing, example_values, plain_csv, plain_json, tar_samples
+from distinput.kernels import dealing, example_values, plain_csv, plain_json, random_orders, tar_samples
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
@@ -351,12 +351,12 @@ def step_searches(draw: Draw) -> list[Any]:
 
 @st.composite
 def texts(draw: Draw) -> list[Any]:
-    pieces = [b"\n", b"\r\n", b"\r\r\n", b"a", b"some words", b"\r", b"x" * 70]
+    pieces = [b"\n", b"\r\n", b"\r\r\n", b"a", b"some words", b"\r", b"x" * 70, b"x" * 600]
     buffer = to_array(b"".join(draw(st.lists(st.sampled_from(pieces), max_size=60))))
     start, end = draw(
         st.one_of(st.just((0, buffer.size)), st.tuples(st.integers(-1, 9), st.integers(0, buffer.size + 1)))
     )
-    room = draw(st.integers(0, 70))
+    room = draw(st.integers(0, 70) | st.integers(64, 200))
     return [buffer, start, end, out_of(room), out_of(room)]
 
 
@@ -424,9 +424,20 @@ def window_fills(draw: Draw) -> list[Any]:
 # Shuffles
 
 
+def many_slots(draw: Draw, width: int) -> int:
+    """So many more rows of a buffer: none, or as many as it takes to be far from the processor."""
+    return draw(st.sampled_from([0] * 9 + [-(-random_orders.FAR // width)]))
+
+
+def some_slots(draw: Draw) -> np.ndarray:
+    """What is in the slots of a buffer, which is seldom a large one."""
+    few = ints(draw(st.lists(st.integers(0, 99), max_size=9)))
+    return np.concatenate((few, np.arange(many_slots(draw, 8))))
+
+
 @st.composite
 def steps(draw: Draw) -> list[Any]:
-    slots = ints(draw(st.lists(st.integers(0, 99), max_size=9)))
+    slots = some_slots(draw)
     incoming = ints(draw(st.lists(st.integers(100, 199), max_size=20)))
     position = draw(st.integers(-1, 2**62))
     return [slots, draw(KEYS_64), position, incoming, out_of(incoming.size + draw(st.sampled_from([0] * 9 + [1])))]
@@ -435,7 +446,8 @@ def steps(draw: Draw) -> list[Any]:
 @st.composite
 def exchanges(draw: Draw) -> list[Any]:
     width = draw(st.sampled_from([1, 3, 8, 16, 24, 80]))
-    stored = np.arange(draw(st.integers(0, 9)) * width + draw(st.sampled_from([0] * 9 + [1]))).astype(np.uint8)
+    slots = draw(st.integers(0, 9)) + many_slots(draw, width)
+    stored = np.arange(slots * width + draw(st.sampled_from([0] * 9 + [1]))).astype(np.uint8)
     incoming = np.arange(draw(st.integers(0, 20)) * width + draw(st.sampled_from([0] * 9 + [1]))).astype(np.uint8)
     room = incoming.size + draw(st.sampled_from([0] * 9 + [1]))
     position = draw(st.integers(-1, 2**62))
@@ -445,8 +457,8 @@ def exchanges(draw: Draw) -> list[Any]:
 @st.composite
 def row_drains(draw: Draw) -> list[Any]:
     width = draw(st.sampled_from([1, 3, 8, 16, 24, 80]))
-    slots = draw(st.integers(0, 9))
-    left = draw(st.integers(-1, slots + 1))
+    slots = draw(st.integers(0, 9)) + many_slots(draw, width)
+    left = draw(st.integers(max(-1, slots - 9), slots + 1))
     out = out_of(draw(st.integers(0, 10)) * width + draw(st.sampled_from([0] * 9 + [1])), np.uint8)
     stored = np.arange(slots * width).astype(np.uint8)
     width = draw(st.sampled_from([width] * 9 + [0]))
@@ -455,8 +467,8 @@ def row_drains(draw: Draw) -> list[Any]:
 
 @st.composite
 def drains(draw: Draw) -> list[Any]:
-    slots = ints(draw(st.lists(st.integers(0, 99), max_size=9)))
-    left = draw(st.integers(-1, slots.size + 1))
+    slots = some_slots(draw)
+    left = draw(st.integers(max(-1, slots.size - 20), slots.size + 1))
     return [slots, draw(KEYS_64), draw(st.integers(-1, 2**62)), left, out_of(draw(st.integers(0, 12)))]
 
 
@@ -464,7 +476,7 @@ def drains(draw: Draw) -> list[Any]:
 def rebuilds(draw: Draw) -> list[Any]:
     total = draw(st.integers(-1, 60))
     position = draw(st.integers(-1, 2**50 if total < 0 else total + 1))
-    return [draw(KEYS_64), position, total, out_of(draw(st.integers(0, 20)))]
+    return [draw(KEYS_64), position, total, out_of(draw(st.integers(0, 20)) + many_slots(draw, 8))]
 
 
 @st.composite
@@ -759,6 +771,8 @@ def check(name: str, function: Callable[..., Any], examples: int) -> None:
         if name == "locate_steps":
             clear_unused_rooms(arrays)
             clear_unused_rooms(expected_arrays)
+        if name == "scan_lines" and not isinstance(result, str):  # what is behind the lines is not told
+            arrays, expected_arrays = [[each[: result[0]] for each in made[1:]] for made in (arrays, expected_arrays)]
         for array, other in zip(arrays, expected_arrays, strict=True):
             np.testing.assert_array_equal(array, other)
 
