@@ -170,14 +170,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"left out, since they need {name}: {count} modules and packages")
 
 
-@pytest.fixture(autouse=True)
-def _apart(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test or an example registers is unknown to the next one; an example has `distinput`, `di`, `np` and a folder.
-
-    One fixture, not two: each costs as much as a short test.
-    """
-    if isinstance(request.node, pytest.DoctestItem):
-        _prepare_example(request)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """What a test or an example registers is unknown to the next one. No fixture: it costs as much as a short test."""
     from distinput.data.dataset import Dataset
     from distinput.data.registration import OPS
     from distinput.distribute.devices import BACKENDS
@@ -191,23 +186,24 @@ def _apart(request: pytest.FixtureRequest) -> Iterator[None]:
     tables: list[Registry[Any]] = [BACKENDS, ENGINES, FORMATS, SEATS, OPS]
     known = [dict(table._known) for table in tables]
     rules, policies = (list(FIRST), list(RULES)), dict(POLICIES)
-    yield
-    for name in set(OPS) - set(known[-1]):
-        delattr(Dataset, name)
-    for table, names in zip(tables, known, strict=True):
-        table._known = names
-    FIRST[:], RULES[:] = rules
-    for policy in set(POLICIES) - set(policies):
-        del POLICIES[policy]
+    try:
+        return (yield)
+    finally:
+        for name in set(OPS) - set(known[-1]):
+            delattr(Dataset, name)
+        for table, names in zip(tables, known, strict=True):
+            table._known = names
+        FIRST[:], RULES[:] = rules
+        for policy in set(POLICIES) - set(policies):
+            del POLICIES[policy]
 
 
-def _prepare_example(request: pytest.FixtureRequest) -> None:
-    """Give a docstring example `distinput`, `di` and `np`, and an empty folder to write to."""
+@pytest.fixture
+def doctest_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a docstring example has: `distinput`, `di`, `np`, and an empty folder to write to."""
     import numpy as np
 
     import distinput
 
-    names: dict[str, Any] = request.getfixturevalue("doctest_namespace")
-    names.update(distinput=distinput, di=distinput, np=np)
-    folder: Path = request.getfixturevalue("tmp_path")
-    request.getfixturevalue("monkeypatch").chdir(folder)
+    monkeypatch.chdir(tmp_path)
+    return {"distinput": distinput, "di": distinput, "np": np}

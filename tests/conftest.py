@@ -29,10 +29,8 @@ settings.register_profile("debug", max_examples=10, verbosity=Verbosity.verbose,
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _close_the_nurseries() -> Iterator[None]:
+def pytest_sessionfinish() -> None:
     """Use the processes no more that have loaded what those of many tests need."""
-    yield
     FORKED.close()
 
 

@@ -39,7 +39,7 @@ OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper
 
 # Functions that kernels call are inlined, and neither count references, which takes longer than the work, nor
 # allocate: otherwise the parser of Examples takes seven times as long.
-INSIDE = {"error_model": "numpy", "_nrt": False, "forceinline": True}
+INSIDE = {"error_model": "numpy", "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
 
 _known: set[FunctionType] = set()
 
