@@ -463,7 +463,8 @@ def test_turns_of_files_read_together_are_those_of_a_walk_from_turn_to_turn(seed
         None if file is None else [file.first + n for n in range(file.taken, file.rows.size)] for file in slots
     ]
     others = [[file.first + n for n in range(file.rows.size)] for file in coming]
-    wanted, at = [], turn
+    wanted: list[int] = []
+    at = turn
     while left[at] is not None or others:
         rows = left[at] if left[at] is not None else others.pop(0)
         wanted += rows[:length]
