@@ -382,6 +382,8 @@ CODECS: dict[str, Codec] = {
 }
 """The codecs by the names that `compression_type` takes."""
 
+_OF_SUFFIX = {suffix: cast(Compression, codec) for codec, traits in CODECS.items() for suffix in traits.suffixes}
+
 _OTHERS = (".br", ".lz", ".lzma", ".lzo", ".xz", ".z")
 """Suffixes of files that other programs have compressed, and that would be read as they are."""
 
@@ -444,8 +446,7 @@ def codec_of_suffix(path: str) -> Compression:
     ('GZIP', 'ZSTD', '')
     """
     name = without_query(path).lower()
-    found = (codec for codec, traits in CODECS.items() if name.endswith(traits.suffixes))
-    return cast(Compression, next(found, ""))
+    return _OF_SUFFIX.get(name[name.rfind(".") :], "")
 
 
 def without_query(path: str) -> str:
@@ -456,7 +457,7 @@ def without_query(path: str) -> str:
     >>> without_query("zip://a.txt::s3://bucket/b.zip"), without_query("simplecache::https://host/a.txt?v=1")
     ('zip://a.txt', 'https://host/a.txt')
     """
-    link = next((link for link in path.split("::") if "://" in link), None)
+    link = next((link for link in path.split("::") if "://" in link), None) if "://" in path else None
     if link is None:
         return path
     folder, slash, name = ("", "", link) if link.startswith(("http://", "https://")) else link.rpartition("/")

@@ -559,31 +559,31 @@ class _Cycle:
           following: those that are opened next, at least as many as may be open.
         """
         cycle, length = self.cycle, self.block_length
+        rows = following[-1].first + following[-1].rows.size
+        # A row is put in order by its turn and its number, which are one number: turn * rows + number.
+        one_round = cycle * rows
         # turns are counted from the first one of slot 0 on; a file has one more than it fills, in which it is found to end
         free: list[int] = []  # a heap: the turns in which a slot has no file
-        files: list[
-            tuple[int, int, int, _Whole]
-        ] = []  # the first turn of each, its first row, and the rows that it has
+        files: list[tuple[int, int, _Whole]] = []  # the first turn of each, and the rows that it has
         in_slots += [None] * (cycle - len(in_slots))
         for slot, file in enumerate(in_slots):
             turn = slot + cycle * (slot < self.turn)
             if file is not None:
-                files.append((turn, file.first + file.taken, file.left, file))
+                files.append((turn, file.left, file))
                 turn += cycle * (file.left // length + 1)
             heappush(free, turn)
         for file in following:
             turn, left = free[0], file.left
             in_slots[turn % cycle] = file
-            files.append((turn, file.first, left, file))
+            files.append((turn, left, file))
             heapreplace(free, turn + cycle * (left // length + 1))
         stop = free[0]
-        starts, counts = np.array([(turn, row) for turn, row, _, _ in files]), [left for _, _, left, _ in files]
-        within = np.concatenate([np.arange(left) for left in counts])
-        turns, rows = starts.repeat(counts, 0).T
-        turns = turns + within // length * cycle
-        order = turns.argsort(kind="stable")
-        taken: Ints = (rows + within)[order[: turns[order].searchsorted(stop)]]
-        for turn, _, left, file in files:
+        placed = np.concatenate(
+            [_placed(turn * rows + file.first + file.taken, left, length, one_round) for turn, left, file in files]
+        )
+        placed.sort(kind="stable")  # runs of sorted numbers are merged
+        taken: Ints = placed[: placed.searchsorted(stop * rows)] % rows
+        for turn, left, file in files:
             file.taken += min(left, -(-max(0, stop - turn) // cycle) * length)
         for turn in free:
             if turn - cycle < stop:
@@ -594,7 +594,8 @@ class _Cycle:
     def _kept(self, like: Reader, file: "_Whole") -> _Slot:
         """A file that stays open."""
         inner, whole = {"input": like.start(0), "skip": file.taken}, (file.rows, file.after)
-        return self._slot(iter([whole]), _Made(like, None, file.mark, None), inner, whole=whole)
+        self.room -= 1
+        return _Slot(iter([whole]), _Made(like, None, file.mark, None), inner, None, None, whole)
 
     def _records(self, like: Reader, name: bytes) -> Stream:
         """The records of a small file."""
@@ -646,6 +647,14 @@ class _Cycle:
             (self.waiting[0].mark, self.waiting[0].number) if self.waiting else (self.queue.mark(), self.number)
         )
         return {"epoch": self.epoch, **mark, **place, **({} if number is None else {"number": number})}
+
+
+def _placed(first: int, count: int, length: int, step: int) -> Ints:
+    """So many numbers from `first` on, of which each `length` come `step` behind those before."""
+    if length == 1:
+        return np.arange(first, first + count * (step + 1), step + 1)
+    numbers = np.arange(count)
+    return first + numbers + numbers // length * step
 
 
 def _is_long(column: Column) -> bool:

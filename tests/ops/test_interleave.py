@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate, count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -443,6 +444,37 @@ def test_files_of_any_length_are_read_together(tmp_path: Path, cycle: int, block
             assert list(dataset.restore(found[place][1])) == wanted[place + 1 :]
     with both[1].iter_blocks() as blocks:
         assert len(list(blocks)) < 30 + 10 * cycle
+
+
+@pytest.mark.parametrize("seed", range(cases(40, 400)))
+def test_turns_of_files_read_together_are_those_of_a_walk_from_turn_to_turn(seed: int) -> None:
+    chance = random.Random(seed)
+    cycle, length = chance.randint(1, 5), chance.choice([1, 1, 2, 3])
+    turn, sizes = chance.randrange(cycle), [chance.randint(0, 9) for _ in range(2 * cycle + chance.randint(0, 3))]
+    rows_of: Any = [SimpleNamespace(size=size) for size in sizes]
+    files = [
+        interleave._Whole({}, rows, {}, 0, first) for rows, first in zip(rows_of, accumulate([0, *sizes]), strict=False)
+    ]
+    for file in files[:cycle]:
+        file.taken = chance.randint(0, file.rows.size)
+    slots, coming = [file if chance.random() < 0.7 else None for file in files[:cycle]], files[cycle:]
+    # the numbers of the rows that each slot has left, until a file would be opened that is not there
+    left: list[Any] = [
+        None if file is None else [file.first + n for n in range(file.taken, file.rows.size)] for file in slots
+    ]
+    others = [[file.first + n for n in range(file.rows.size)] for file in coming]
+    wanted: list[int] = []
+    at = turn
+    while left[at] is not None or others:
+        rows = left[at] if left[at] is not None else others.pop(0)
+        wanted += rows[:length]
+        left[at], at = None if len(rows) < length else rows[length:], (at + 1) % cycle
+    walk: Any = SimpleNamespace(cycle=cycle, block_length=length, turn=turn)
+    assert _Cycle._turns(walk, slots, coming).tolist() == wanted
+    assert walk.turn == at
+    assert [None if file is None else file.left for file in slots] == [
+        None if rows is None else len(rows) for rows in left
+    ]
 
 
 @pytest.mark.parametrize("cycle", [2, 3])

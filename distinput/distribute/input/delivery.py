@@ -179,16 +179,22 @@ class StepsAhead:
         return None if self._ahead else _After.of(self._steps)
 
     def _measure(self, keeps_partial: bool) -> None:
-        """Make a step here, and measure how long that takes, except for the first one, which starts the input."""
-        begin, before = perf_counter(), thread_use()
+        """Make a step here, and measure how long that takes, except for the first one, which starts the input.
+
+        Other programs may have had this thread's core. What it had itself is asked for, which costs more than the clock, while
+        steps do not look quick by that.
+        """
+        looked = self._seconds or 0.0
+        before = thread_use() if looked > self._quick / 4 else None
+        begin = perf_counter()
         self._make(keeps_partial)
-        use = thread_use() - before
-        seconds = perf_counter() - begin if use.waits else use.seconds  # other programs may have had this thread's core
-        if self._seconds is None:
-            self._seconds = 0.0
-        else:
-            # One step that the system interrupted says nothing of the others, so it counts as twice a quick one at most.
-            self._seconds += _SHARE_OF_ONE * (min(seconds, 2 * self._quick) - self._seconds)
+        seconds = perf_counter() - begin
+        if before is not None:
+            use = thread_use() - before
+            seconds = seconds if use.waits else use.seconds
+        # One step that the system interrupted says nothing of the others, so it counts as twice a quick one at most.
+        counted = min(seconds, 2 * self._quick)
+        self._seconds = 0.0 if self._seconds is None else looked + _SHARE_OF_ONE * (counted - looked)
 
     @property
     def partial(self) -> bool:

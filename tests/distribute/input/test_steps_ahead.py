@@ -212,6 +212,36 @@ def test_a_thread_makes_steps_that_wait_and_not_those_that_lose_their_core(
     steps.close()
 
 
+@pytest.mark.parametrize(
+    "long, waits, made_by, asked",
+    [
+        pytest.param([], 1, [], 0, id="none is long"),
+        pytest.param([9], 1, [], 3, id="one is long"),
+        pytest.param(range(1, 60, 2), 1, ["distinput-steps-ahead"], 6, id="every second one waits"),
+        pytest.param(range(1, 60, 2), 0, [], 39, id="every second one loses its core"),
+    ],
+)
+def test_what_a_thread_has_of_its_core_is_asked_for_while_steps_do_not_look_quick(
+    monkeypatch: pytest.MonkeyPatch, long: Any, waits: int, made_by: list[str], asked: int
+) -> None:
+    clock, uses = [0.0], itertools.count(1)
+    monkeypatch.setattr(delivery, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(delivery, "thread_use", lambda: CoreUse(0.0, waits * next(uses)))
+    numbers = itertools.count()
+
+    def finish(step: Any) -> Any:
+        clock[0] += 0.01 if next(numbers) in long else 0.00001
+        return step
+
+    source = far(2).experimental_distribute_dataset(Dataset.range(400).batch(2))._source
+    steps = StepsAhead(source.begin(), finish, ahead=1, quick=0.001)
+    for _ in range(60):
+        steps.next(True)
+    assert threads() == made_by
+    assert (next(uses) - 1) // 2 == asked, "before and after each of so many steps"
+    steps.close()
+
+
 @pytest.mark.parametrize("ahead", [1, 3])
 def test_as_many_steps_as_asked_for_are_made_ahead(ahead: int) -> None:
     strategy = far(2)
