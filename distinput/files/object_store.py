@@ -179,9 +179,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
           OSError: the file ends before `start`, is empty, or is not there.
         """
         key = self._strip_protocol(path)
-        with self.naming(key):
+        try:
             got = obstore.get(self._store, key, options={"range": (start, stop)})
             return _described(got.meta), memoryview(got.bytes())
+        except Exception:
+            with self.naming(key):  # only here, since a small object is had in the time of some such blocks
+                raise
 
     def ending(self, path: str, size: int) -> tuple[dict[str, Any], Any]:
         """What `info` says of a file, and its last bytes, as many as `size` or all: one request for both.
