@@ -335,6 +335,9 @@ def stamp_of(path: str) -> str:
 
 
 def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
+    if hasattr(system, "stamped_info"):
+        stamp, found = system.stamped_info(name)
+        return stamp, facts_in(found)
     known = str(system.ukey(name))
     if not is_web(system):
         return known, None
@@ -344,7 +347,7 @@ def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
 
 _MOST_FACTS = 4096
 _FACTS: dict[str, tuple[str, FileMetadata]] = {}
-"""What web servers said of files when they were asked for stamps: no other request is needed to open that version."""
+"""What servers said of files when they were asked for stamps: no other request is needed to open that version."""
 
 
 def facts_at(path: str, stamp: str | None) -> FileMetadata:
@@ -494,15 +497,19 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     """Open a remote file that is read on from this byte; None for any other file."""
     if local_path(path) is not None or path.startswith("memory://"):
         return None
-    known = HINTS.begun
-    found = known[1] if known is not None and known[0] == path and start == 0 else begun(path, start)
+    known, first = HINTS.begun, start
+    found: DescribedBytes | None
+    if known is not None and known[0] == path and start < max(1, len(known[1][1])):
+        first, found = 0, known[1]
+    else:
+        found = begun(path, start)
     stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if found is None else _of_begun(path, found[0])
     if stream is not None:
         stream.requested = HINTS.requested
         if HINTS.room is not None and HINTS.requests is not None:
             stream.keep_within(HINTS.room, HINTS.requests)
         if found is not None:
-            stream.begin(start, found[1])
+            stream.begin(first, found[1])
     return stream
 
 
