@@ -106,15 +106,16 @@ def batches_of_file(path: str) -> Batches:
       DataLossError: the file is damaged or was cut short.
     """
     size = size_of(path)
-    tail = read_range(path, max(0, size - 10), size)
+    tail = read_range(path, max(0, size - (10 if local_path(path) is not None else _TAIL_BYTES)), size)
     if len(tail) < 10 or not tail.endswith(MAGIC):
         raise _damage(path, f"its footer is not at its end, at byte {size}; it was cut short")
-    length = int.from_bytes(tail[:4], "little", signed=True)
+    length = int.from_bytes(tail[-10:-6], "little", signed=True)
     begin = size - 10 - length
     if length < 4 or begin < 8:
         raise _damage(path, f"its footer cannot have {length} bytes")
     try:
-        footer = _Table.root(read_range(path, begin, size - 10))
+        there = tail[-10 - length : -10] if length + 10 <= len(tail) else read_range(path, begin, size - 10)
+        footer = _Table.root(there)
         blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
         # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
         starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
