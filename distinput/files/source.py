@@ -498,18 +498,18 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     if local_path(path) is not None or path.startswith("memory://"):
         return None
     known, first = HINTS.begun, start
-    found: DescribedBytes | None
+    answer: DescribedBytes | None
     if known is not None and known[0] == path and start < max(1, len(known[1][1])):
-        first, found = 0, known[1]
+        first, answer = 0, known[1]
     else:
-        found = begun(path, start)
-    stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if found is None else _of_begun(path, found[0])
+        answer = begun(path, start)
+    stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if answer is None else _of_begun(path, answer[0])
     if stream is not None:
         stream.requested = HINTS.requested
         if HINTS.room is not None and HINTS.requests is not None:
             stream.keep_within(HINTS.room, HINTS.requests)
-        if found is not None:
-            stream.begin(first, found[1])
+        if answer is not None:
+            stream.begin(first, answer[1])
     return stream
 
 
