@@ -179,9 +179,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
           OSError: the file ends before `start`, is empty, or is not there.
         """
         key = self._strip_protocol(path)
-        with self.naming(key):
+        try:
             got = obstore.get(self._store, key, options={"range": (start, stop)})
             return _described(got.meta), memoryview(got.bytes())
+        except Exception:
+            with self.naming(key):  # only here, since a small object is had in the time of some such blocks
+                raise
 
     def ending(self, path: str, size: int) -> tuple[dict[str, Any], Any]:
         """What `info` says of a file, and its last bytes, as many as `size` or all: one request for both.
@@ -251,9 +254,13 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
             found[key] = self.info(key)
         return dict(sorted(found.items())) if detail else sorted(found)
 
-    def ukey(self, path: str) -> str:
+    def stamped_info(self, path: str) -> tuple[str, dict[str, Any]]:
+        """What `ukey` and `info` say of a file: one request for both."""
         found = self.info(path)
-        return str(found.get("version") or found.get("ETag") or (found["size"], found.get("LastModified")))
+        return str(found.get("version") or found.get("ETag") or (found["size"], found.get("LastModified"))), found
+
+    def ukey(self, path: str) -> str:
+        return self.stamped_info(path)[0]
 
     def modified(self, path: str) -> Any:
         return self.info(path)["LastModified"]

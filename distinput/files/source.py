@@ -52,17 +52,24 @@ def beginning(path: str, start: int, size: int) -> DescribedBytes | None:
 
     None if that cannot be had, for whatever reason: whoever asks again for what the server says is told what is wrong.
     """
-    found = _asked_once(path, "beginning", start, start + size)
-    return found if found is not None and len(found[1]) == min(size, (found[0].size or 0) - start) else None
+    return _complete(_asked_once(path, "beginning", start, start + size), start, size)
 
 
 def ending(path: str, size: int) -> DescribedBytes | None:
     """What the server says of a file, and the last `size` bytes of it, or all if it has fewer; None as for `beginning`."""
-    found = _asked_once(path, "ending", size)
-    return found if found is not None and len(found[1]) == min(size, found[0].size or 0) else None
+    return _complete(_asked_once(path, "ending", size), 0, size)
 
 
-def _asked_once(path: str, method: str, *which: int) -> DescribedBytes | None:
+def _complete(answer: tuple[Any, BytesLike] | None, start: int, size: int) -> DescribedBytes | None:
+    """What an answer says of a file, and its bytes; None if it has fewer than were asked for."""
+    if answer is None:
+        return None
+    facts, got = facts_in(answer[0]), answer[1]
+    return (facts, got) if len(got) == min(size, (facts.size or 0) - start) else None
+
+
+def _asked_once(path: str, method: str, *which: int) -> tuple[Any, BytesLike] | None:
+    """What `info` says of a file, and bytes of it, of one request; None if it failed, or cannot be made."""
     system, name = file_system(path)
     ask: Any = getattr(system, method, None)
     if ask is None and method == "beginning" and is_web(system):
@@ -70,10 +77,10 @@ def _asked_once(path: str, method: str, *which: int) -> DescribedBytes | None:
     if ask is None or local_cache() is not None:  # where the bytes may be here already
         return None
     try:
-        found, got = ask(name, *which)
+        answer: tuple[Any, BytesLike] = ask(name, *which)
     except Exception:  # noqa: BLE001 - told by the next request, and asked again where it may pass
         return None
-    return facts_in(found), got
+    return answer
 
 
 # ----------------------------------------------------------------------------
@@ -328,6 +335,9 @@ def stamp_of(path: str) -> str:
 
 
 def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
+    if hasattr(system, "stamped_info"):
+        stamp, found = system.stamped_info(name)
+        return stamp, facts_in(found)
     known = str(system.ukey(name))
     if not is_web(system):
         return known, None
@@ -337,7 +347,7 @@ def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
 
 _MOST_FACTS = 4096
 _FACTS: dict[str, tuple[str, FileMetadata]] = {}
-"""What web servers said of files when they were asked for stamps: no other request is needed to open that version."""
+"""What servers said of files when they were asked for stamps: no other request is needed to open that version."""
 
 
 def facts_at(path: str, stamp: str | None) -> FileMetadata:
@@ -464,13 +474,14 @@ def read_whole(path: str) -> bytes:
     Raises:
       NotFoundError: it is not there.
     """
-    found = None if local_path(path) is not None else beginning(path, 0, _BEGINNING_BYTES)
+    answer = None if local_path(path) is not None else _asked_once(path, "beginning", 0, _BEGINNING_BYTES)
+    if answer is not None and answer[0].get("size") == len(answer[1]):  # what else it says need not be understood
+        return bytes(answer[1])
+    found = _complete(answer, 0, _BEGINNING_BYTES)
     if found is None:
-        with open_binary(path) as file:
-            return file.read()
+        with open_ranges(path) as file:
+            return bytes(file.read())
     facts, first = found
-    if facts.size == len(first):
-        return bytes(first)
     with naming(path):
         return b"".join([first, *fetch(path, [len(first)], [facts.size or 0], facts)])
 
@@ -486,15 +497,19 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     """Open a remote file that is read on from this byte; None for any other file."""
     if local_path(path) is not None or path.startswith("memory://"):
         return None
-    known = HINTS.begun
-    found = known[1] if known is not None and known[0] == path and start == 0 else begun(path, start)
-    stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if found is None else _of_begun(path, found[0])
+    known, first = HINTS.begun, start
+    answer: DescribedBytes | None
+    if known is not None and known[0] == path and start < max(1, len(known[1][1])):
+        first, answer = 0, known[1]
+    else:
+        answer = begun(path, start)
+    stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if answer is None else _of_begun(path, answer[0])
     if stream is not None:
         stream.requested = HINTS.requested
         if HINTS.room is not None and HINTS.requests is not None:
             stream.keep_within(HINTS.room, HINTS.requests)
-        if found is not None:
-            stream.begin(start, found[1])
+        if answer is not None:
+            stream.begin(first, answer[1])
     return stream
 
 

@@ -14,6 +14,7 @@ from distinput.columns.column import Ints
 from distinput.columns.picked import RowArray
 from distinput.errors import DataLossError
 from distinput.files.paths import local_path
+from distinput.files.remote import RemoteFile
 from distinput.files.source import check_unchanged, open_ranges, read_range, read_spans, size_of
 from distinput.files.whole_files import mapped
 from distinput.formats.tables import check_columns, checked_batch, naming_damage, table_spec
@@ -42,6 +43,9 @@ _NEAR_BYTES = 64
 """As many bytes at most stand between the last message and the footer, such as the mark of the end."""
 
 _CONTINUED, _MARK = 0xFFFFFFFF, b"\xff" * 4
+_TAIL_BYTES = 1 << 16
+"""How much is read from the end of a remote file first; most footers are shorter."""
+
 _BEHIND_BYTES = 1 << 16  # looked at behind the end of a stream
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
 _NODE = np.dtype([("rows", "<i8"), ("nulls", "<i8")])
@@ -102,15 +106,16 @@ def batches_of_file(path: str) -> Batches:
       DataLossError: the file is damaged or was cut short.
     """
     size = size_of(path)
-    tail = read_range(path, max(0, size - 10), size)
+    tail = read_range(path, max(0, size - (10 if local_path(path) is not None else _TAIL_BYTES)), size)
     if len(tail) < 10 or not tail.endswith(MAGIC):
         raise _damage(path, f"its footer is not at its end, at byte {size}; it was cut short")
-    length = int.from_bytes(tail[:4], "little", signed=True)
+    length = int.from_bytes(tail[-10:-6], "little", signed=True)
     begin = size - 10 - length
     if length < 4 or begin < 8:
         raise _damage(path, f"its footer cannot have {length} bytes")
     try:
-        footer = _Table.root(read_range(path, begin, size - 10))
+        there = tail[-10 - length : -10] if length + 10 <= len(tail) else read_range(path, begin, size - 10)
+        footer = _Table.root(there)
         blocks, others = footer.structs(3, _BLOCK), footer.structs(2, _BLOCK)
         # The message is preceded by its length, and that, since version 0.15 of the format, by a marker.
         starts, heads, bodies = (blocks[name].astype(np.int64) for name in ("offset", "head", "body"))
@@ -427,6 +432,8 @@ class ArrowFile:
         options = ipc.IpcReadOptions(included_fields=fields)
         try:
             with reading_batch(self.path, self._schema_part):
+                if self.listed and isinstance(source, RemoteFile):  # the footer is read in two parts
+                    source.keep([max(0, source.size - _TAIL_BYTES)], [source.size])
                 reader = (ipc.open_file if self.listed else ipc.open_stream)(source, options=options)
             yield reader, source
         finally:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from distinput.arrow.validity import unfilled
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Strings
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.source import stamp_of
+from distinput.files.paths import local_path
+from distinput.files.source import beginning_with, begun, stamp_of
 from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_position
 from distinput.formats.row_schema import Path, RowSchema
 from distinput.formats.tables import as_nulls, check_nulls, table_spec
@@ -270,11 +272,17 @@ class TextTable(TextRecords):
         del size, given
         at = self.start() if position is None else position
         check_position(path, at)
-        head = self.head(path)
-        if self.schema is None and inferred(self, path, stamp_of(path)) is None:
-            return  # there is no record
-        known = self._known(path)
-        for piece in self._pieces(path, at, stop, head):
+        # What comes first is looked at, and then read: of a remote file both are of one answer.
+        shared = None if local_path(path) is not None or at != self.start() else begun(path)
+        with beginning_with(path, shared):
+            head = self.head(path)
+            if self.schema is None and inferred(self, path, stamp_of(path)) is None:
+                return  # there is no record
+            known, pieces = self._known(path), self._pieces(path, at, stop, head)
+            first = next(pieces, None)
+        pieces = chain([] if first is None else [first], pieces)
+        del shared, first  # their memory is not held while the rest is read
+        for piece in pieces:
             yield known._portion(piece, head)
 
     def _portion(self, piece: TextPiece, head: Head) -> Portion:

@@ -676,8 +676,9 @@ class Reader(FileReader):
             nonlocal rows
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
             begun, requested = place.pop("begun", None), run.asked.requested if place.pop("last", False) else None
-            if begun is not None or requested is not None or run.asked.room is not None:
-                with beginning_with(place["path"], begun), telling(requested), within(*run.room):
+            path, stamp = place["path"], place["stamp"]
+            if any(each is not None for each in (stamp, begun, requested, run.asked.room)):
+                with stamped(path, stamp), beginning_with(path, begun), telling(requested), within(*run.room):
                     first = next(blocks, None)
                 blocks = chain(iter([] if first is None else [first]), blocks)  # lets go of it when it is used up
                 del begun, first  # their memory is not held while the rest is read

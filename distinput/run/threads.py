@@ -160,8 +160,8 @@ class Task(Generic[R]):
 
     def __init__(self, call: Callable[[], R]) -> None:
         self._call: Callable[[], R] | None = call
-        self._claimed, self._running = threading.Lock(), threading.Lock()
-        self._running.acquire()  # until there is a result
+        self._claimed, self.running = threading.Lock(), threading.Lock()
+        self.running.acquire()  # until there is a result
         self._value: Any = None
         self._error: BaseException | None = None
         self._cancelled = False
@@ -176,13 +176,13 @@ class Task(Generic[R]):
             except BaseException as error:  # noqa: BLE001 - raised by `result`
                 self._error = error
             del call
-            self._running.release()
+            self.running.release()
 
     def cancel(self) -> bool:
         """Have it not called; False if it was called before."""
         if self._claimed.acquire(blocking=False):
             self._cancelled, self._call = True, None
-            self._running.release()
+            self.running.release()
         return self.cancelled()
 
     def cancelled(self) -> bool:
@@ -191,7 +191,7 @@ class Task(Generic[R]):
 
     def done(self) -> bool:
         """Whether `result` need not wait."""
-        return not self._running.locked()
+        return not self.running.locked()
 
     def result(self) -> R:
         """Wait for the call, and return or raise what it did.
@@ -199,7 +199,7 @@ class Task(Generic[R]):
         Raises:
           CancelledError: it was not called.
         """
-        with self._running:
+        with self.running:
             pass
         if self._cancelled:
             raise CancelledError("the task was cancelled before it began")
@@ -233,7 +233,8 @@ class Pool:
         self._context = Context() if context is None else context
         self._most, self._name = threads, name
         self._waiting: SimpleQueue[Task[Any] | None] = queue.SimpleQueue()  # None: a thread ends
-        self._under_way: list[Task[Any]] = []
+        self._under_way: list[threading.Lock] = []  # of tasks, whose results are not kept by it
+        self._looked = 0  # how many of them were under way when that was looked at last
         self._closed = False
 
     def submit(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Task[R]:
@@ -245,10 +246,14 @@ class Pool:
         if self._closed:
             raise RuntimeError("a task was given to a pool of threads after shutdown")
         task: Task[R] = Task(lambda: call(*args, **kwargs))
+        self._under_way.append(task.running)
         self._waiting.put(task)
-        self._under_way = [each for each in self._under_way if not each.done()]
-        self._under_way.append(task)
-        if len(self._under_way) > len(self.threads) < self._most:
+        full = len(self.threads) >= self._most
+        # Where no thread can be added, looking at all tasks again and again would cost more than a call.
+        if len(self._under_way) > (2 * self._looked if full else len(self.threads)):
+            self._under_way = [each for each in self._under_way if each.locked()]
+            self._looked = len(self._under_way)
+        if len(self._under_way) > len(self.threads) and not full:
             serve = self._context.copy().run  # two threads cannot run in one
             thread = threading.Thread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name, daemon=True)
             self.threads.append(thread)

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from weakref import ref as weakref
 
 import pytest
 
@@ -38,6 +39,33 @@ def test_no_more_threads_than_tasks_and_than_there_may_be() -> None:
     for thread in pool.threads:
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_there_are_enough_threads_where_more_may_be() -> None:
+    pool, release = Pool(2), threading.Event()
+    for _ in range(20):
+        pool.submit(int).result()  # of which the pool is not busy
+    tasks = [pool.submit(release.wait, 60) for _ in range(50)]
+    pool.grow(4)
+    together = threading.Barrier(3)
+    release.set()
+    assert all(task.result() for task in tasks)
+    meeting = [pool.submit(together.wait, 60) for _ in range(3)]  # none of them ends before all have begun
+    assert sorted(task.result() for task in meeting) == [0, 1, 2]
+    pool.shutdown()
+
+
+def test_no_result_is_kept_by_the_pool() -> None:
+    class Result:
+        pass
+
+    pool = Pool(1)
+    task = pool.submit(Result)
+    held = weakref(task.result())
+    del task
+    pool.submit(int).result()  # the thread has let go of the task before
+    assert held() is None
+    pool.shutdown()
 
 
 def test_what_has_not_begun_is_dropped() -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.files import local_cache as module
+from distinput.files import mounts
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 from distinput.testing.range_server import RangeServer
 from tests.patience import wait_until
@@ -64,6 +65,24 @@ def test_what_is_kept_is_not_fetched_again(tmp_path: Path) -> None:
         assert fetched.ranges == [(0, BLOCK_BYTES), (2 * BLOCK_BYTES, len(DATA))]
     cache.read("b", len(DATA), [(0, 1)], fetched)
     assert fetched.ranges[2:] == [(0, BLOCK_BYTES)]
+
+
+@pytest.mark.parametrize("size", [0, 50_000, 3 << 20])
+@pytest.mark.parametrize("file_system, package", [("fsspec", "aiohttp"), ("obstore", "obstore")])
+def test_files_that_are_read_whole_are_kept(
+    on: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_system: str, package: str, size: int
+) -> None:
+    pytest.importorskip(package)
+    monkeypatch.setattr(mounts, "_MOUNTS", {})
+    data = os.urandom(size)
+    (tmp_path / "a").write_bytes(data)
+    with RangeServer(tmp_path) as server:
+        if file_system == "obstore":
+            di.io.mount(f"{server.url}/", "obstore")
+        assert di.io.read_file(f"{server.url}/a") == data
+        assert server.sent == size
+        assert di.io.read_file(f"{server.url}/a") == data
+        assert server.sent == size, "the second time it came from the folder"
 
 
 @pytest.mark.parametrize("damage", ["cut", "bit", "empty", "longer"])
@@ -130,6 +149,7 @@ def test_processes_that_are_started_use_it_too(on: Path) -> None:
 WRITER = """
 import os, sys
 from distinput.files import local_cache as module
+from distinput.files import mounts
 from distinput.files.local_cache import BLOCK_BYTES, LocalCache
 data = bytes(range(256)) * (BLOCK_BYTES // 256) * 64
 cache = LocalCache(sys.argv[1], 16 << 20)

@@ -59,3 +59,14 @@ def test_a_small_remote_file_takes_one_request(
             assert server.sent == len(content)
         with pytest.raises(NotFoundError, match="none"):
             read_file(f"{server.url}/none")
+
+
+def test_a_folder_of_a_store_is_no_empty_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = pytest.importorskip("obstore.store")
+    monkeypatch.setattr(mounts, "_MOUNTS", {})
+    mounts.mount("lake://", stores.MemoryStore())
+    write_file("lake://folder/a", "hello")
+    write_file("lake://folder/empty", "")
+    assert (read_file("lake://folder/a"), read_file("lake://folder/empty")) == (b"hello", b"")
+    with pytest.raises(InvalidArgumentError, match="lake://folder: is a folder; name it 'lake://folder/' to read"):
+        read_file("lake://folder")
