@@ -280,7 +280,7 @@ class TextTable(TextRecords):
                 return  # there is no record
             known, pieces = self._known(path), self._pieces(path, at, stop, head)
             first = next(pieces, None)
-        pieces = chain([] if first is None else [first], pieces)
+        pieces = chain(iter([] if first is None else [first]), pieces)
         del shared, first  # their memory is not held while the rest is read
         for piece in pieces:
             yield known._portion(piece, head)
