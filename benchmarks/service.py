@@ -27,7 +27,9 @@ elements come in the order without workers. `sleeping` has 16 workers, and a fun
 worker` gets SIGKILL, one of two, in the middle of a pass; `pieces lost` is what that costs, in the time of a piece. The
 process that takes its place needs a second or two to start; until then the other one works alone. `2 processes, shared
 memory` is the least that JPEG images from other processes cost: the decoder alone, and a message for each 16 images.
-`distinput, 2 processes` are those that a dataset starts itself, without a cluster.
+`2 workers of Dask, shared memory` is the same with a call of Dask for each 100 images, and a client that stays connected.
+`distinput, 2 processes` are those that a dataset starts itself, without a cluster. A pass of 800 images lasts half a second
+and shows what it costs to begin one; in the long pass there are ten times as many.
 """
 SMALL, KILOBYTES_64, MEBIBYTE = 32, 16_384, 262_144
 MANY, SLEEP, LONG_SLEEP = 16, 0.02, 0.5
@@ -50,7 +52,12 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _sleeping(scaled(4800, scale, 64), scaled(MANY, scale, 2)),
         _killed(scaled(24, scale, 8), LONG_SLEEP * min(1.0, 100 * scale)),
     ]
-    return [*found, _images(folder, scaled(800, scale, 16))] if importlib.util.find_spec("simplejpeg") else found
+    if importlib.util.find_spec("simplejpeg"):
+        found += [
+            _images("JPEG images", folder, scaled(800, scale, 16)),
+            _images("JPEG images, a long pass", folder, scaled(8000, scale, 32)),
+        ]
+    return found
 
 
 def _batches(name: str, size: int, count: int, reach: float | None, most: dict[str, float] | None = None) -> Case:
@@ -165,7 +172,7 @@ def _killed(count: int, seconds: float) -> Case:
     )
 
 
-def _images(folder: Path, count: int) -> Case:
+def _images(name: str, folder: Path, count: int) -> Case:
     def made(service: Callable[[], str]) -> Work:
         import distinput as di
 
@@ -176,22 +183,24 @@ def _images(folder: Path, count: int) -> Case:
         served = dataset.on_workers(service())
         return delivering(lambda: served)
 
-    def bare() -> Work:
-        return _bare_images(folder / "images.npz", count)
-
+    bare = [
+        Contender("2 workers of Dask, shared memory", "limit", lambda: _dask_images(folder / "images.npz", count)),
+        Contender("2 processes, shared memory", "limit", lambda: _bare_images(folder / "images.npz", count)),
+    ]
     return Case(
-        "JPEG images",
+        name,
         {"image": count},
         [
             Contender("distinput on Dask", "ours", lambda: made(lambda: _cluster(2))),
             Contender("distinput, 2 threads", "limit", lambda: made(lambda: "threads:2"), reach=0.9),
             Contender("distinput, 2 processes", "limit", lambda: made(lambda: "processes:2")),
-            *([Contender("2 processes, shared memory", "limit", bare)] if hasattr(os, "memfd_create") else []),
+            *(bare if hasattr(os, "memfd_create") else []),
         ],
     )
 
 
-GROUP, SLOT = 16, 1 << 20
+GROUP, CALL, SLOT = 16, 100, 1 << 20
+"""Images in a message of a bare process, and in a call of Dask, about 64 MiB as in ours; and bytes of a place for an image."""
 
 
 def _bare_images(path: Path, count: int) -> Work:
@@ -217,31 +226,73 @@ def _bare_images(path: Path, count: int) -> Work:
             assert line is not None
             first, *sizes = map(int, line.readline().split())
             for number, (height, width) in enumerate(zip(sizes[::2], sizes[1::2], strict=True)):
-                begin = (first + number) * SLOT
-                yield shared[begin : begin + height * width * 3].reshape(height, width, 3)
+                yield _room(shared, first + number, height, width)
             asked(group + 4)
 
     return delivering(images)
 
 
 def _decode(memory: str, path: str, which: str, count: str) -> None:
+    decode = _decoder(memory, path)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        numbers = range(GROUP * int(line), min(int(count), GROUP * (int(line) + 1)))
+        first = GROUP * (2 * int(which) + int(line) // 2 % 2)
+        print(first, *decode(numbers, first), flush=True)
+
+
+@cache
+def _decoder(memory: str, path: str) -> Callable[[range, int], list[int]]:
+    """What decodes the images with some numbers into rooms, of which it is told the first, and returns their sizes."""
     import simplejpeg
 
     shared = np.memmap(memory, np.uint8)
     with np.load(path) as saved:
         files = [saved[name].tobytes() for name in saved.files]
-    print("ready", flush=True)
-    for line in sys.stdin:
-        numbers = range(GROUP * int(line), min(int(count), GROUP * (int(line) + 1)))
-        first, sizes = GROUP * (2 * int(which) + int(line) // 2 % 2), []
+
+    def decode(numbers: range, first: int) -> list[int]:
+        sizes = []
         for place, number in enumerate(numbers, first):
             file = files[number % len(files)]
             height, width, *_ = simplejpeg.decode_jpeg_header(file)
-            begin = place * SLOT
-            room = shared[begin : begin + height * width * 3].reshape(height, width, 3)
-            simplejpeg.decode_jpeg(file, "RGB", buffer=room)
+            simplejpeg.decode_jpeg(file, "RGB", buffer=_room(shared, place, height, width))
             sizes += [height, width]
-        print(first, *sizes, flush=True)
+        return sizes
+
+    return decode
+
+
+def _room(shared: Any, place: int, height: int, width: int) -> Any:
+    return shared[place * SLOT : place * SLOT + height * width * 3].reshape(height, width, 3)
+
+
+def _dask_images(path: Path, count: int) -> Work:
+    """Two workers of Dask that decode into memory that this process has mapped, two calls each under way."""
+    client = _client(2)
+    memory = os.memfd_create("images")
+    os.ftruncate(memory, 4 * CALL * SLOT)
+    shared, name = np.memmap(f"/proc/self/fd/{memory}", np.uint8), f"/proc/{os.getpid()}/fd/{memory}"
+
+    def called(call: int) -> Any:
+        numbers = range(CALL * call, min(count, CALL * (call + 1)))
+        return client.submit(_decoded, name, str(path), numbers, call % 4 * CALL, pure=False)
+
+    def images() -> Iterator[Any]:
+        calls = -(-count // CALL)
+        waiting = [called(call) for call in range(min(4, calls))]
+        for call in range(calls):
+            sizes = waiting.pop(0).result()
+            for place, (height, width) in enumerate(zip(sizes[::2], sizes[1::2], strict=True), call % 4 * CALL):
+                yield _room(shared, place, height, width)
+            if call + 4 < calls:
+                waiting.append(called(call + 4))
+
+    return delivering(images)
+
+
+def _decoded(memory: str, path: str, numbers: range, first: int) -> list[int]:
+    """What a worker of Dask does."""
+    return _decoder(memory, path)(numbers, first)
 
 
 # ---- tf.data's service
@@ -263,6 +314,7 @@ def _theirs(size: int, count: int) -> Work:
 
 
 _RUNNING: list[subprocess.Popen[str]] = []
+_CLIENTS: list[Any] = []
 
 
 @cache
@@ -286,8 +338,21 @@ def _started(*words: str) -> list[str]:
     return process.stdout.readline().split()
 
 
+@cache
+def _client(workers: int) -> Any:
+    """A client of Dask that stays connected to this cluster."""
+    import distributed
+
+    client = distributed.Client(_cluster(workers), set_as_default=False, direct_to_workers=True)
+    _CLIENTS.append(client)
+    return client
+
+
 def end() -> None:
     """End these processes before this one does: a scheduler that has nothing to do looks around fifty times a second."""
+    while _CLIENTS:
+        _CLIENTS.pop().close()
+    _client.cache_clear()
     _cluster.cache_clear()
     while _RUNNING:
         with _RUNNING.pop():
