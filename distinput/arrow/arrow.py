@@ -999,17 +999,15 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
 def _fixed_lists(array: Any, place: _Place) -> Any:
     size, n = array.type.list_size, len(array)
     inner = array.values.slice(array.offset * size, n * size)
-    valid: Any = True
     if array.null_count:
         if place.fill is None:
             place.refuse(array)
-        valid = ~_is_null(array)
-        # The places below a null list hold anything; they become nulls, and those are filled.
-        there = np.repeat(valid, size)
+        # The places below a null list hold anything; they become nulls, and those are filled, or refused.
+        there = np.repeat(~_is_null(array), size)
         inner = take(with_offsets(inner), pa.array(np.arange(len(inner)), mask=~there))
 
     def holding(items: Mask) -> Mask:
-        return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
+        return np.asarray(items.reshape(n, size).any(axis=1), np.bool_)
 
     def lists(flat: _Flat) -> Column:
         if isinstance(flat, Ragged | RaggedBatches):
