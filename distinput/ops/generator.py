@@ -740,7 +740,11 @@ def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
     try:
         if leaf.dtype == STRING:
             return column_of([as_leaf(value) for value in values]) if kind in (bytes, str) else None
-        return Dense(np.array(values, leaf.dtype)) if leaf.dtype.kind in _KINDS.get(kind, "") else None
+        if leaf.dtype.kind not in _KINDS.get(kind, ""):
+            return None
+        with np.errstate(over="ignore"):
+            made = np.array(values, leaf.dtype)
+        return Dense(made) if kind is not float or np.isfinite(made).all() else None
     except (OverflowError, ValueError):  # such as a lone surrogate
         return None
 
