@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of one format as files of another."""
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from distinput.arrow.arrow import fields_of_map
 from distinput.data.dataset import Dataset
 from distinput.data.writing import request_of, write
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.parquet import Parquet
+from distinput.formats.table_batches import schema_of_table
 from distinput.inspect.counts import count
 from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
-from distinput.names.lazy import dataclass
+from distinput.names.lazy import dataclass, library
 from distinput.ops.identity import AssertCardinality
 from distinput.values.leaves import lost
 from distinput.values.nullable import Nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
+
+pa = library("pyarrow")
+types = library("pyarrow.types")
 
 _WITH_ROWS = ("arrow", "jsonl", "parquet")
 """Formats that hold lists of structs."""
@@ -137,15 +143,27 @@ def _tell_times(files: Files) -> None:
         )
 
 
-def _changed_times(fields: Any) -> Iterator[str]:
-    for field in fields:
-        kind = stored_type(field.type)
-        if pa.types.is_time(kind):
-            yield f"column {field.name!r} has times of day, which become durations since midnight"
-        elif pa.types.is_timestamp(kind) and kind.tz:
-            yield f"column {field.name!r} has times of the zone {kind.tz}, which become times of UTC without a zone"
-        elif pa.types.is_nested(kind):
-            yield from _changed_times(fields_in(kind))
+def _changed_times(schema: Any) -> Iterator[str]:
+    for field in schema:
+        for kind in _types_in(field.type):
+            if types.is_time(kind):
+                yield f"column {field.name!r} has times of day, which become durations since midnight"
+            if types.is_timestamp(kind) and kind.tz:
+                yield f"column {field.name!r} has times of the zone {kind.tz}, which become those of UTC, without a zone"
+
+
+def _types_in(kind: Any) -> Iterator[Any]:
+    """The types of values in which there are no others."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    inner = list(kind) if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else None
+    if inner is not None:
+        for field in inner:
+            yield from _types_in(field.type)
+    elif hasattr(kind, "value_type"):  # lists, dictionaries and runs
+        yield from _types_in(kind.value_type)
+    else:
+        yield kind
 
 
 def records_as_dataset(
