@@ -31,7 +31,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.binding import take_functions
 from distinput.plan.check import callable_argument
 from distinput.plan.node import Node, Origin
-from distinput.run.run import CoreUse, Run, bytes_of, thread_use
+from distinput.run.run import CoreUse, Run, bytes_of, called_once, thread_use
 from distinput.values.buffers import alone, counts_are_exact
 from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
@@ -425,7 +425,7 @@ class Generator(Node):
 
         def anew() -> Iterator[Any]:
             nonlocal lends
-            made = [iter(self.generator(*self.args))]
+            made = [iter(called_once(self.generator, *self.args))]
             pull.singly = counts_are_exact() and not alone(made) and not _begins_anew(made[0])
             iterator = made.pop()
             pull.of(iterator)
