@@ -776,7 +776,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """The elements that `save` kept in a folder, in their order.
 
         They are counted, shuffled globally, sharded and restored by row; numbers are views of the mapped files. Nothing that is
-        read is executed.
+        read is executed. Sizes of files are compared, their checksums are not: `distinput.inspect.verify(path)` does that.
 
         Args:
           path: the folder.
