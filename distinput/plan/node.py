@@ -154,6 +154,10 @@ class Node(ABC):
         `restore` refuses a state that is not like that (`plan.fingerprint.misfit`).
         """
 
+    def epoch_below(self, epoch: int) -> int:
+        """The epoch with which `start` starts the inputs."""
+        return epoch
+
     @abstractmethod
     def stream(self, state: State, run: Run) -> Stream:
         """Blocks from `state` on, each with the state after it."""
