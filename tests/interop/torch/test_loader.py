@@ -199,7 +199,7 @@ _ABOVE: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
     "repeat": lambda ds: ds.repeat(2),
     "repeat of a repeat": lambda ds: ds.repeat(2).take(7).repeat(2),
     "sample": lambda ds: Dataset.sample_from_datasets(
-        [ds, ds.map(lambda x: x)], [0.5, 0.5], seed=1, balanced=True, on_end="repeat"
+        [ds, ds.map(lambda x: x)], [0.5, 0.5], balanced=True, on_end="repeat"
     ).take(9),
 }
 
