@@ -267,7 +267,7 @@ def test_no_number_becomes_infinite_where_a_dtype_is_stated(dtype: str, value: A
         lambda: variable.assign(value),
         lambda: tf.data.Dataset.from_generator(lambda: iter([value]), output_signature=spec).to_list(),
     ):
-        with pytest.raises((TypeError, tf.errors.InvalidArgumentError), match="does not fit into|is out of range"):
+        with pytest.raises((TypeError, tf.errors.InvalidArgumentError), match=r"does not fit into|is out of range"):
             make()
 
 

@@ -19,7 +19,7 @@ from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.check import at_least
-from distinput.plan.families import drawn_seeds, kept_epochs, stores, walk_made
+from distinput.plan.families import drawn_seeds, kept_epochs, walk_made
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing

@@ -93,7 +93,9 @@ class BalanceRows(OneForOne):
     def _costs(self, batch: Any, count: int) -> Ints:
         """The costs of a batch as whole numbers; those of several modules sum to the same."""
         try:
-            costs = np.asarray(called_once(calling(self.cost), batch) if callable(self.cost) else _named(self.cost, batch))
+            costs = np.asarray(
+                called_once(calling(self.cost), batch) if callable(self.cost) else _named(self.cost, batch)
+            )
             if (
                 costs.dtype.kind not in "iuf"
                 or costs.shape[:1] != (count,)

@@ -684,5 +684,7 @@ def test_an_empty_list_is_no_list_of_two(kind: Any) -> None:
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_(pa.int64(), 2)])
 def test_a_list_of_values_replaces_no_null_list(kind: Any, value: Any) -> None:
     table = pa.table({"c": pa.array([[1, 2], None], kind)})
-    with pytest.raises(di.errors.InvalidArgumentError, match="cannot replace the nulls of 'c': only an empty list stands"):
+    with pytest.raises(
+        di.errors.InvalidArgumentError, match="cannot replace the nulls of 'c': only an empty list stands"
+    ):
         Dataset.from_arrow(table, nulls={"c": value}).to_list()

@@ -241,7 +241,11 @@ def test_nulls_of_all_folders_stay_nulls(tmp_path: Path) -> None:
     [
         (pa.time32("s"), 5, "column 'x' has times of day, which become durations since midnight"),
         (pa.time64("us"), 5, "column 'x' has times of day"),
-        (pa.timestamp("us", "Europe/Paris"), 5, "column 'x' has times of the zone Europe/Paris, which become those of UTC"),
+        (
+            pa.timestamp("us", "Europe/Paris"),
+            5,
+            "column 'x' has times of the zone Europe/Paris, which become those of UTC",
+        ),
         (pa.list_(pa.timestamp("s", "UTC")), [5], "column 'x' has times of the zone UTC"),
         (pa.struct({"a": pa.int8(), "b": pa.list_(pa.time32("s"))}), {"a": 1, "b": [5]}, "column 'x' has times of day"),
         (pa.timestamp("us"), 5, None),
