@@ -3,7 +3,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -297,6 +297,35 @@ def _names_in(kind: Any, name: str) -> list[str]:
         kind = kind.field(0).type  # of items, or of what a mark is about
     below = kind if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else ()
     return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
+
+
+def changed_times(schema: Any) -> Iterator[str]:
+    """What becomes of the times of a schema for which NumPy has others, in words.
+
+    >>> import pyarrow as pa
+    >>> list(changed_times(pa.schema({"x": pa.time32("s"), "y": pa.timestamp("s")})))
+    ["column 'x' has times of day, which become durations since midnight"]
+    """
+    for field in schema:
+        for kind in _types_in(field.type):
+            if types.is_time(kind):
+                yield f"column {field.name!r} has times of day, which become durations since midnight"
+            if types.is_timestamp(kind) and kind.tz:
+                yield f"column {field.name!r} has times of the zone {kind.tz}, which become those of UTC, without a zone"
+
+
+def _types_in(kind: Any) -> Iterator[Any]:
+    """The types of values in which there are no others."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    inner = list(kind) if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else None
+    if inner is not None:
+        for field in inner:
+            yield from _types_in(field.type)
+    elif hasattr(kind, "value_type"):  # lists, dictionaries and runs
+        yield from _types_in(kind.value_type)
+    else:
+        yield kind
 
 
 def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> ColumnBlock:

@@ -46,7 +46,8 @@ def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
             frame = table.to_pandas()
         except ValueError as error:
             raise InvalidArgumentError(
-                f"to_pandas: {error}; pandas has days as datetime.date, of the years 1 to 9999: cast others to datetime64[s] with map"
+                f"to_pandas: {error}; pandas has days as datetime.date, of the years 1 to 9999: cast others to datetime64[s] "
+                "with map"
             ) from error
     for name in set(nulls_of(table.schema)).intersection(table.schema.names):
         column = table[name]

@@ -2,13 +2,13 @@
 """Files of one format as files of another."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import fields_of_map
+from distinput.arrow.arrow import changed_times
 from distinput.data.dataset import Dataset
 from distinput.data.writing import request_of, write
 from distinput.errors import InputWarning, InvalidArgumentError
@@ -19,16 +19,13 @@ from distinput.inspect.counts import count
 from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
-from distinput.names.lazy import dataclass, library
+from distinput.names.lazy import dataclass
 from distinput.ops.identity import AssertCardinality
 from distinput.values.leaves import lost
 from distinput.values.nullable import Nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
 from distinput.writers.manifest import WrittenFiles
-
-pa = library("pyarrow")
-types = library("pyarrow.types")
 
 _WITH_ROWS = ("arrow", "jsonl", "parquet")
 """Formats that hold lists of structs."""
@@ -134,36 +131,13 @@ def _nulls_of(files: Files, to: str) -> dict[str, Any]:
 def _tell_times(files: Files) -> None:
     """Warn of columns whose times are others in the new files, as NumPy has no such times."""
     schemas = [schema_of_table(files.format, path) for path in files.paths]
-    told = dict.fromkeys([each for schema in schemas if schema is not None for each in _changed_times(schema)])
+    told = dict.fromkeys([each for schema in schemas if schema is not None for each in changed_times(schema)])
     if told:
         warnings.warn(
             f"convert: {', '.join(told)}; the new files do not tell: note it beside them, or cast these columns to text before",
             InputWarning,
             stacklevel=3,
         )
-
-
-def _changed_times(schema: Any) -> Iterator[str]:
-    for field in schema:
-        for kind in _types_in(field.type):
-            if types.is_time(kind):
-                yield f"column {field.name!r} has times of day, which become durations since midnight"
-            if types.is_timestamp(kind) and kind.tz:
-                yield f"column {field.name!r} has times of the zone {kind.tz}, which become those of UTC, without a zone"
-
-
-def _types_in(kind: Any) -> Iterator[Any]:
-    """The types of values in which there are no others."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    inner = list(kind) if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else None
-    if inner is not None:
-        for field in inner:
-            yield from _types_in(field.type)
-    elif hasattr(kind, "value_type"):  # lists, dictionaries and runs
-        yield from _types_in(kind.value_type)
-    else:
-        yield kind
 
 
 def records_as_dataset(
