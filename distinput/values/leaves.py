@@ -467,15 +467,16 @@ def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
     >>> cast_within(np.array([2.5, -1]), np.dtype("int8"))
     array([ 2, -1], dtype=int8)
     """
-    if value.dtype.kind not in "iufc" or np.can_cast(value.dtype, dtype):
-        return value.astype(dtype, copy=False)
     if dtype.kind not in "iu":
+        given, wide = value.dtype, dtype.kind == "f" and dtype.itemsize > max(2, value.dtype.itemsize)
+        if wide or given == dtype or given.kind not in "iufc" or not _is_float(dtype):
+            return value.astype(dtype, copy=False)
         with np.errstate(over="ignore"):
-            made = value.astype(dtype, copy=False)
-        if not np.isfinite(made).all():
+            made = value.astype(dtype)
+        if np.count_nonzero(np.isfinite(made)) < made.size:  # rarely, and quick to see
             _check_within(value, ~lost(value, made), dtype)
         return made
-    if value.dtype.kind == "c":
+    if value.dtype.kind not in "iuf" or np.can_cast(value.dtype, dtype):
         return value.astype(dtype, copy=False)
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
     if value.dtype.kind == "f":
@@ -504,9 +505,11 @@ def lost(given: Any, made: Any) -> Any:
     ...     lost(given, given.astype(np.float32))
     array([ True, False, False])
     """
-    if made.dtype.kind not in "fc" and "float" not in made.dtype.name:
-        return np.zeros(np.shape(given), np.bool_)
-    return np.isfinite(given) & ~np.isfinite(made)
+    return np.isfinite(given) & ~np.isfinite(made) if _is_float(made.dtype) else np.zeros(np.shape(given), np.bool_)
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fc" or "float" in dtype.name  # those of ml_dtypes are of kind V
 
 
 def is_ragged(value: Any) -> bool:
