@@ -4,6 +4,7 @@
 import subprocess
 import sys
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -247,3 +248,34 @@ def test_no_number_goes_to_the_other_end_of_its_dtype(value: object, dtype: str)
     with pytest.raises((TypeError, ValueError), match=r"Cannot convert|requested dtype"):
         variable.assign(value)
     assert not variable.numpy().any()
+
+
+_HUGE = [1e300, 10**39, np.float64(1e300), np.array(1e300), np.array([1, -1e300]), [1.0, 1e300], [np.float64(1e300)]]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+@pytest.mark.parametrize("value", [*_HUGE, 1e300j, 1e300 + 1j, np.complex128(1e300), [complex(1, -1e300)]])
+def test_no_number_becomes_infinite_where_a_dtype_is_stated(dtype: str, value: Any) -> None:
+    if np.iscomplexobj(value) and dtype != "complex64":
+        return
+    spec = tf.data.TensorSpec(np.shape(value), dtype)
+    variable = tf.Variable(np.zeros(np.shape(value), dtype))
+    for make in (
+        lambda: tf.constant(value, dtype),
+        lambda: tf.convert_to_tensor(value, dtype),
+        lambda: tf.Variable(value, dtype=dtype),
+        lambda: variable.assign(value),
+        lambda: tf.data.Dataset.from_generator(lambda: iter([value]), output_signature=spec).to_list(),
+    ):
+        with pytest.raises((TypeError, tf.errors.InvalidArgumentError), match=r"does not fit into|is out of range"):
+            make()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+@pytest.mark.parametrize("value", [float("inf"), np.float64("-inf"), [1.0, float("inf")], np.array([np.inf, np.nan])])
+def test_what_is_infinite_stays_so(dtype: str, value: Any) -> None:
+    spec = tf.data.TensorSpec(np.shape(value), dtype)
+    (made,) = tf.data.Dataset.from_generator(lambda: iter([value]), output_signature=spec)
+    for each in (tf.constant(value, dtype), tf.Variable(value, dtype=dtype).numpy(), made):
+        assert each.dtype == dtype
+        assert np.array_equal(np.isinf(each), np.isinf(value))

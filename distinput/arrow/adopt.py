@@ -20,7 +20,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later, library
 from distinput.values.buffers import FEWEST_BYTES, calibrated, copy_of, is_pooled
 from distinput.values.leaves import Array, array_of, is_ragged, without_padding
-from distinput.values.nest import map_leaves, structure_of
+from distinput.values.nest import map_leaves, structure_of, too_deep
 
 if TYPE_CHECKING:
     from distinput.arrow import arrow
@@ -222,6 +222,7 @@ def adopt(value: Any) -> Any:
 
     Raises:
       TypeError: a column or an array has nulls, or a type that no array has.
+      InvalidArgumentError: the nest is too deep, or holds itself.
 
     >>> import pyarrow as pa
     >>> adopt({"ids": pa.array([1, 2]), "n": 3})
@@ -232,6 +233,8 @@ def adopt(value: Any) -> Any:
         return value
     try:
         return _adopted(value)
+    except RecursionError:
+        raise too_deep() from None
     except TypeError as error:
         structure = structure_of(value)
         for leaf, path in zip(structure.flatten(value), structure.paths, strict=True):
@@ -386,7 +389,7 @@ def copying(copy: Callable[[Array], Array], noted: Noted | None = None) -> Calla
                 return value
             return copy(value)
         if kind is not tuple and kind is not list and kind is not dict:
-            return _copy_of(value, copy, noted)
+            return _deep_copy(value, copy, noted)
         held = getrefcount(value) > _ALONE
         for item in value.values() if kind is dict else value:
             inner = type(item)
@@ -402,7 +405,7 @@ def copying(copy: Callable[[Array], Array], noted: Noted | None = None) -> Calla
             if noted is not None:
                 noted(value, made)
             return made
-        return _copy_of(value, copy, noted)
+        return _deep_copy(value, copy, noted)
 
     return owned
 
@@ -550,6 +553,13 @@ def _is_base_alone(array: Array) -> bool:
 def fresh_copy(array: Array) -> Array:
     """Fresh memory is expensive, so that of large copies is used again."""
     return array.copy() if array.nbytes < FEWEST_BYTES or type(array) is not np.ndarray else copy_of(array)
+
+
+def _deep_copy(value: Any, copy: Callable[[Array], Array], noted: Noted | None) -> Any:
+    try:
+        return _copy_of(value, copy, noted)
+    except RecursionError:
+        raise too_deep() from None
 
 
 def _copy_of(item: Any, copy: Callable[[Array], Array] = fresh_copy, noted: Noted | None = None) -> Any:

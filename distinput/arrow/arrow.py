@@ -3,7 +3,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -297,6 +297,35 @@ def _names_in(kind: Any, name: str) -> list[str]:
         kind = kind.field(0).type  # of items, or of what a mark is about
     below = kind if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else ()
     return [name, *(inner for field in below for inner in _names_in(field.type, f"{name}.{field.name}"))]
+
+
+def changed_times(schema: Any) -> Iterator[str]:
+    """What becomes of the times of a schema for which NumPy has others, in words.
+
+    >>> import pyarrow as pa
+    >>> list(changed_times(pa.schema({"x": pa.time32("s"), "y": pa.timestamp("s")})))
+    ["column 'x' has times of day, which become durations since midnight"]
+    """
+    for field in schema:
+        for kind in _types_in(field.type):
+            if types.is_time(kind):
+                yield f"column {field.name!r} has times of day, which become durations since midnight"
+            if types.is_timestamp(kind) and kind.tz:
+                yield f"column {field.name!r} has times of the zone {kind.tz}, which become those of UTC, without a zone"
+
+
+def _types_in(kind: Any) -> Iterator[Any]:
+    """The types of values in which there are no others."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    inner = list(kind) if types.is_struct(kind) else fields_of_map(kind) if types.is_map(kind) else None
+    if inner is not None:
+        for field in inner:
+            yield from _types_in(field.type)
+    elif hasattr(kind, "value_type"):  # lists, dictionaries and runs
+        yield from _types_in(kind.value_type)
+    else:
+        yield kind
 
 
 def block_of(batch: Any, structure: Structure, fill: Mapping[str, Any]) -> ColumnBlock:
@@ -999,17 +1028,15 @@ def _tensors(array: Any, shape: tuple[int, ...], place: _Place) -> Dense | Strin
 def _fixed_lists(array: Any, place: _Place) -> Any:
     size, n = array.type.list_size, len(array)
     inner = array.values.slice(array.offset * size, n * size)
-    valid: Any = True
     if array.null_count:
         if place.fill is None:
             place.refuse(array)
-        valid = ~_is_null(array)
-        # The places below a null list hold anything; they become nulls, and those are filled.
-        there = np.repeat(valid, size)
+        # The places below a null list hold anything; they become nulls, and those are filled, or refused.
+        there = np.repeat(~_is_null(array), size)
         inner = take(with_offsets(inner), pa.array(np.arange(len(inner)), mask=~there))
 
     def holding(items: Mask) -> Mask:
-        return np.asarray(items.reshape(n, size).any(axis=1) & valid, np.bool_)
+        return np.asarray(items.reshape(n, size).any(axis=1), np.bool_)
 
     def lists(flat: _Flat) -> Column:
         if isinstance(flat, Ragged | RaggedBatches):

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+import numpy as np
+
 from distinput.arrow.adopt import frozen
 from distinput.arrow.arrow import (
     ArrowDamageError,
@@ -26,7 +28,7 @@ from distinput.values.spec import Spec
 
 
 def check_fill(who: str, nulls: Mapping[str, Any]) -> None:
-    """Refuse what cannot stand in the place of a null: another null, and a dict that names no field.
+    """Refuse what cannot stand in the place of a null: another null, a list of values, and a dict that names no field.
 
     Raises:
       InvalidArgumentError: there is one.
@@ -36,6 +38,11 @@ def check_fill(who: str, nulls: Mapping[str, Any]) -> None:
             raise InvalidArgumentError(
                 f"{who}: nulls: None cannot replace the nulls of {name!r}; give a value, or leave {name!r} out, "
                 "so that they are told"
+            )
+        if isinstance(value, list | tuple | np.ndarray) and np.size(value):
+            raise InvalidArgumentError(
+                f"{who}: nulls: {value!r} cannot replace the nulls of {name!r}: only an empty list stands in the place of a "
+                "null one; give (), or one value for all items"
             )
         if isinstance(value, Mapping):
             if not value:

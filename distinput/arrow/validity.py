@@ -97,12 +97,18 @@ def _add_filled(kind: Any, name: str, depth: int, value: Any, fill: Mapping[str,
         if len(filled) > before and not left:
             filled.add(path)
         return not left
-    if value is not None:
-        filled.add(path)
-    if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
+    left = False
+    if _is_of_lists(kind):
         # An empty list stands in the place of a null one, and not of what is in it.
         items = pa.struct(fields_of_map(kind)) if types.is_map(kind) else kind.value_type
-        _add_filled(items, name, depth + 1, None if isinstance(value, list | tuple) else value, fill, filled)
+        of_lists = types.is_fixed_size_list(kind) and _is_of_lists(items)
+        inner = None if isinstance(value, list | tuple) and not of_lists else value
+        left = _add_filled(items, name, depth + 1, inner, fill, filled)
+    if types.is_fixed_size_list(kind):  # in the place of a null one stand items
+        filled.update([path] if left and value is not None else ())
+        return left
+    if value is not None:
+        filled.add(path)
     return value is not None or has_missing(kind)
 
 
@@ -273,8 +279,12 @@ def _find(
         return
     if array.null_count and (every or not has_missing(kind)):
         found[path] = None
-    if is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind):
+    if _is_of_lists(kind):
         _find(items_of(array)[0], name, depth + 1, found, structs, every, in_lists=True)
+
+
+def _is_of_lists(kind: Any) -> bool:
+    return is_list(kind) or types.is_map(kind) or types.is_fixed_size_list(kind)
 
 
 def _tells_structs(kind: Any, structs: bool, every: bool, in_lists: bool) -> bool:

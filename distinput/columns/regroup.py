@@ -24,7 +24,7 @@ from distinput.columns.ragged import (
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, as_leaf, as_wide_leaf, is_ragged, members_of, shape_of
+from distinput.values.leaves import STRING, as_leaf, as_wide_leaf, cast_within, is_ragged, members_of, shape_of
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     if changed:
         return as_leaf(value)
     try:
-        made = np.array(value, leaf.dtype)
+        with np.errstate(over="ignore"):
+            made = np.array(value, leaf.dtype)
     except OverflowError:
         wrong = next(x for x in members if not _holds(leaf.dtype, x))
         raise InvalidArgumentError(
@@ -104,6 +105,8 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
         ) from None
     except ValueError:  # lists of several lengths, say
         return as_leaf(value)
+    if cast and leaf.dtype.kind not in "biu" and not np.isfinite(made).all():
+        cast_within(np.array(value, np.complex128 if complex in kinds else np.float64), leaf.dtype)
     return made if made.ndim else made[()]
 
 

@@ -28,7 +28,7 @@ from distinput.ops.slices import from_tensor_slices, from_tensors
 from distinput.plan.check import at_least, callable_argument, integer, taken
 from distinput.plan.node import INFINITE, Node, allow_depth, cardinality_bounds, describe, walk
 from distinput.rewrite import Running
-from distinput.run.run import OpCounters, Run
+from distinput.run.run import OpCounters, Run, called_once
 from distinput.values.leaves import as_python
 from distinput.values.nest import map_leaves, structure_of
 from distinput.values.spec import DatasetSpec
@@ -776,7 +776,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         """The elements that `save` kept in a folder, in their order.
 
         They are counted, shuffled globally, sharded and restored by row; numbers are views of the mapped files. Nothing that is
-        read is executed.
+        read is executed. Sizes of files are compared, their checksums are not: `distinput.inspect.verify(path)` does that.
 
         Args:
           path: the folder.
@@ -1108,7 +1108,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         Source: `tf.data.Dataset.apply`.
         """
         callable_argument("apply", "transformation_func", transformation_func)
-        made = transformation_func(self)
+        made = called_once(transformation_func, self)
         if not isinstance(made, Dataset):
             raise TypeError(f"apply: transformation_func must return a Dataset, got {type(made).__name__}")
         return made
@@ -1482,7 +1482,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         with iter(self) as elements:
             for element in elements:
                 try:
-                    value = carry.checked(reduce_func(value, element))
+                    value = carry.checked(called_once(reduce_func, value, element))
                 except Exception as error:
                     elements.annotate(error, element, f"reduce(reduce_func={describe(reduce_func)})")
                     raise

@@ -42,7 +42,13 @@ def pandas_frame(dataset: DatasetLike, text: Text) -> Any:
 
     table = arrow_table(dataset, text, "to_pandas")
     with importing("to_pandas: pandas is not installed; `pip install 'distinput[tables]'`"):
-        frame = table.to_pandas()
+        try:
+            frame = table.to_pandas()
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"to_pandas: {error}; pandas has days as datetime.date, of the years 1 to 9999: cast others to datetime64[s] "
+                "with map"
+            ) from error
     for name in set(nulls_of(table.schema)).intersection(table.schema.names):
         column = table[name]
         if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):  # as floats, some would be others

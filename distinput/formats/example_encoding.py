@@ -12,7 +12,7 @@ from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
 from distinput.kernels.protobuf import FIRST, SECOND, MalformedError, read_entries, read_fields, varint_bytes
-from distinput.values.leaves import STRING, members_of
+from distinput.values.leaves import STRING, lost, members_of
 from distinput.values.spec_json import MalformedJson, items_of, json_value, of_kind
 
 # ----------------------------------------------------------------------------
@@ -95,8 +95,8 @@ def _encode_feature(key: str, value: Any) -> bytes:
                 )
             with np.errstate(over="ignore"):
                 made = array.astype("<f4")
-            if np.isinf(made).sum() > np.isinf(array).sum():
-                wrong = array[np.isinf(made) & ~np.isinf(array)].reshape(-1)[0]
+            if (infinite := lost(array, made)).any():
+                wrong = array[infinite].reshape(-1)[0]
                 raise InvalidArgumentError(
                     f"feature {key!r}: {wrong} is too large for float32, the only floats of an Example; scale it, or write the "
                     "bytes of the number"

@@ -13,7 +13,7 @@ import numpy as np
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.plan.check import in_int64, normalized, taken
-from distinput.values.leaves import STRING, Array, Ints, as_dtype, as_leaf, cast_within
+from distinput.values.leaves import STRING, Array, Ints, as_dtype, as_leaf, cast_within, lost
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
@@ -405,7 +405,7 @@ def as_feature_array(value: Any, dtype: np.dtype[Any]) -> Array:
     if dtype != STRING:
         with np.errstate(over="ignore"):
             cast: Array = array.astype(dtype)
-        if np.isinf(cast).sum() > np.isinf(array).sum():
+        if lost(array, cast).any():
             raise InvalidArgumentError(f"default_value is too large for a feature of {dtype}, got {value!r}")
         return cast
     if array.dtype == STRING:

@@ -352,8 +352,8 @@ def _read_footer(path: str, stamp: str) -> Footer:
         raise DataLossError(f"{path}: the footer says {metadata.num_rows} rows, but its row groups have {rows}")
     made = Footer(metadata, rows, tail[-whole:-8], size, facts)
     chunks = max(1, len(groups) * metadata.num_columns)
-    # Its values would take less, if they were not even compressed; or the look costs little beside reading them.
-    if _JOINED in tail or 4 * nbytes < 3 * size or size // chunks >= _CHUNK_BYTES:
+    # Its values would take less, if they were not even compressed; or the look costs little beside decoding them.
+    if _JOINED in tail or 4 * nbytes < 3 * size or max(size, nbytes) // chunks >= _CHUNK_BYTES:
         _check_alone(path, made)
     return made
 
@@ -377,6 +377,15 @@ def decoded_footer(path: str, stamp: str) -> dict[int, Any]:
     decoded = Compact(footer.content).struct()
     _check_alone(path, footer, decoded)
     return decoded
+
+
+def check_alone(path: str) -> None:
+    """Refuse files that were joined byte by byte, whatever the look costs.
+
+    Raises:
+      DataLossError: they were.
+    """
+    _check_alone(path, _footer_of(path, stamp_of(path)))
 
 
 def _check_alone(path: str, footer: Footer, decoded: dict[int, Any] | None = None) -> None:
@@ -529,7 +538,7 @@ def reading(path: str, group: int | None) -> Iterator[None]:
             yield
     except DataLossError:
         if group is not None:
-            _check_alone(path, _footer_of(path, stamp_of(path)))
+            check_alone(path)
         raise
 
 

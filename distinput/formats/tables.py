@@ -40,6 +40,7 @@ from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, c
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import dataclass, library
+from distinput.plan.check import taken
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 
@@ -120,7 +121,7 @@ def as_nulls(who: str, nulls: Any, tells: bool = True) -> Any:
     """
     if isinstance(nulls, Mapping):
         check_fill(who, nulls)
-        return tuple(sorted(nulls.items()))
+        return tuple(sorted(taken(nulls).items()))
     if nulls != "error" and not isinstance(nulls, tuple):
         more = ', or "valid", or None' if tells else ""
         raise InvalidArgumentError(f'{who}: nulls must be "error" or a dict of values by column{more}, got {nulls!r}')

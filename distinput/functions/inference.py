@@ -22,7 +22,7 @@ from distinput.functions.claim import SelfReferenceError
 from distinput.plan.check import cells_of
 from distinput.plan.families import InMemory, Rows, SameElements
 from distinput.plan.node import Node
-from distinput.run.run import Run
+from distinput.run.run import Run, called_once
 from distinput.values.leaves import STRING, as_leaf, zero
 from distinput.values.nest import Structure
 from distinput.values.ragged_rows import splits_of
@@ -395,7 +395,7 @@ def _shown(call: Callable[[Any], Any], source: Node) -> Spec | None:
     failure: Exception | None = None
     for count, element in enumerate(real_elements(source)):
         try:
-            return Spec.of_value(adopt(call(element)))
+            return Spec.of_value(adopt(called_once(call, element)))
         except SelfReferenceError:
             raise
         except Exception as error:  # noqa: BLE001 - raised if no element shows more

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of one format as files of another."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from distinput.arrow.arrow import changed_times
 from distinput.data.dataset import Dataset
 from distinput.data.writing import request_of, write
-from distinput.errors import InvalidArgumentError
+from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.parquet import Parquet
+from distinput.formats.table_batches import schema_of_table
 from distinput.inspect.counts import count
 from distinput.inspect.examples import declaration, features_of
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import record_kind
 from distinput.names.lazy import dataclass
 from distinput.ops.identity import AssertCardinality
+from distinput.values.leaves import lost
 from distinput.values.nullable import Nullable
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import TensorSpec
@@ -77,7 +81,7 @@ def convert(
       value: the column that becomes the record itself, for text, npy, megatron and TFRecord files of bytes; without it the
         only one there is, if the format is one of the first three.
       casts: dtypes of columns to change, such as `{"x": "float32"}`: numbers in text are float64, which no Example holds.
-        Floats are rounded; an integer that does not fit is an error.
+        Floats are rounded; a number that does not fit is an error.
       progress: is told how many records are written, again and again.
       storage_options: for the file systems that the URLs name.
       options: of the format that is read, such as `{"nulls": {"x": 0}}`.
@@ -88,6 +92,9 @@ def convert(
       FailedPreconditionError: the folder holds a dataset.
       DataLossError: a file is damaged. What was written stays hidden, to continue from.
 
+    Warns:
+      InputWarning: a column has times of day, which become durations, or times with a zone, which become those of UTC.
+
     >>> import pathlib
     >>> _ = pathlib.Path("a.csv").write_text("x,name\n1,Ada\n2,Alan\n")
     >>> convert("a.csv", "as_parquet", "parquet").rows
@@ -97,6 +104,7 @@ def convert(
     """
     files = open_files(filenames, format, storage_options=storage_options, **(options or {}))
     dataset = records_as_dataset(files, records, scan, _nulls_of(files, to))
+    _tell_times(files)
     if casts:
         dataset = _cast(dataset, casts)
     dataset = _of_one_value(dataset, to, value)
@@ -118,6 +126,18 @@ def _nulls_of(files: Files, to: str) -> dict[str, Any]:
     if to not in _WITH_NULLS or not isinstance(made, Parquet | ArrowIpc) or made.tells != "in place":
         return {}
     return {"valid": list(dict.fromkeys(path for each in files.paths for path in made.null_paths(each)))}
+
+
+def _tell_times(files: Files) -> None:
+    """Warn of columns whose times are others in the new files, as NumPy has no such times."""
+    schemas = [schema_of_table(files.format, path) for path in files.paths]
+    told = dict.fromkeys([each for schema in schemas if schema is not None for each in changed_times(schema)])
+    if told:
+        warnings.warn(
+            f"convert: {', '.join(told)}; the new files do not tell: note it beside them, or cast these columns to text before",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def records_as_dataset(
@@ -179,8 +199,8 @@ def _as_dtype(name: str, column: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(column, RaggedTensor):
         return column.with_flat_values(_as_dtype(name, column.flat_values, dtype))
     made = column.astype(dtype)
-    changed = np.ravel(column)[np.ravel(made != column)]
-    if dtype.kind in "iu" and len(changed):
+    changed = np.ravel(column)[np.ravel(made != column if dtype.kind in "iu" else lost(column, made))]
+    if len(changed):
         value = changed[0]
         raise InvalidArgumentError(
             f"convert: column {name!r} has {value}, which is no {dtype}; cast it to another dtype"

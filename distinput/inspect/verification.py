@@ -17,6 +17,8 @@ from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.folder import MANIFEST, names_in
 from distinput.files.manifest import load_manifest
 from distinput.files.source import naming, open_binary, size_of, version_of
+from distinput.formats.parquet import Parquet
+from distinput.formats.parquet_file import check_alone
 from distinput.formats.table_batches import is_table, schema_of_table, table_batches
 from distinput.inspect.files import Files, open_files
 from distinput.inspect.records import Record, records_of
@@ -335,6 +337,8 @@ def _read(files: Files, path: str) -> tuple[int, Finding | None]:
     """How many records of a file can be read, and what stops."""
     rows = 0
     try:
+        if isinstance(getattr(files.format, "inner", files.format), Parquet):
+            check_alone(path)
         if is_table(files.format):
             for batch in table_batches(files.format, path):
                 rows += batch.num_rows

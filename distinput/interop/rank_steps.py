@@ -19,7 +19,7 @@ from distinput.ops.rebatch import row_counts
 from distinput.ops.shard import Shard
 from distinput.ops.shard_batches import ShardBatches
 from distinput.plan.check import at_least
-from distinput.plan.families import drawn_seeds, stores, walk_made
+from distinput.plan.families import drawn_seeds, kept_epochs, walk_made
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.threads import Closing
@@ -298,8 +298,7 @@ class RankSteps:
           epoch: of the pass that begins, which caches keep that keep none yet; None: they decide when they begin.
         """
         node = self._mine.node
-        kept = [epoch if store.epoch is None else store.epoch for store in stores(node)]
-        return {"seeds": drawn_seeds(node), "kept": kept}
+        return {"seeds": drawn_seeds(node), "kept": kept_epochs(node, epoch)}
 
     def go_on(self, lasting: State) -> None:
         """Have all passes from now on go on with what `lasting` gave."""

@@ -18,7 +18,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
 from distinput.plan.node import Needs
-from distinput.run.run import Run, note_element
+from distinput.run.run import Run, called_once, note_element
 from distinput.values.nullable import Nullable
 from distinput.values.spec import Spec
 
@@ -93,7 +93,9 @@ class BalanceRows(OneForOne):
     def _costs(self, batch: Any, count: int) -> Ints:
         """The costs of a batch as whole numbers; those of several modules sum to the same."""
         try:
-            costs = np.asarray(calling(self.cost)(batch) if callable(self.cost) else _named(self.cost, batch))
+            costs = np.asarray(
+                called_once(calling(self.cost), batch) if callable(self.cost) else _named(self.cost, batch)
+            )
             if (
                 costs.dtype.kind not in "iuf"
                 or costs.shape[:1] != (count,)

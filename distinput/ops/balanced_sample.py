@@ -233,8 +233,11 @@ class BalancedSample(Node):
             self.live.several = True
         return self
 
+    def epoch_below(self, epoch: int) -> int:
+        return epoch_of(epoch, 0) if self.on_end == "repeat" else epoch
+
     def start(self, epoch: int) -> State:
-        first = epoch_of(epoch, 0) if self.on_end == "repeat" else epoch
+        first = self.epoch_below(epoch)
         return {
             "inputs": [{"input": node.start(first), "skip": 0} for node in self.sources],
             "epoch": epoch,

@@ -31,7 +31,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.binding import names_in, take_functions
 from distinput.plan.check import callable_argument, cells_of
 from distinput.plan.node import Node, Origin
-from distinput.run.run import CoreUse, Run, bytes_of, thread_use
+from distinput.run.run import CoreUse, Run, bytes_of, called_once, thread_use
 from distinput.values.buffers import alone, counts_are_exact
 from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
 from distinput.values.nest import Structure, component, structure_of
@@ -414,7 +414,7 @@ class Generator(Node):
 
         def anew() -> Iterator[Any]:
             nonlocal lends
-            made = [iter(self.generator(*self.args))]
+            made = [iter(called_once(self.generator, *self.args))]
             pull.singly = counts_are_exact() and not alone(made) and not _begins_anew(made[0])
             iterator = made.pop()
             pull.of(iterator)
@@ -741,7 +741,11 @@ def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
     try:
         if leaf.dtype == STRING:
             return column_of([as_leaf(value) for value in values]) if kind in (bytes, str) else None
-        return Dense(np.array(values, leaf.dtype)) if leaf.dtype.kind in _KINDS.get(kind, "") else None
+        if leaf.dtype.kind not in _KINDS.get(kind, ""):
+            return None
+        with np.errstate(over="ignore"):
+            made = np.array(values, leaf.dtype)
+        return Dense(made) if kind is not float or np.isfinite(made).all() else None
     except (OverflowError, ValueError):  # such as a lone surrogate
         return None
 

@@ -20,7 +20,7 @@ from distinput.ops.scan import Carry
 from distinput.plan.binding import take_functions
 from distinput.plan.check import whole_key
 from distinput.plan.node import Node
-from distinput.run.run import Run, called
+from distinput.run.run import Run, called, called_once
 from distinput.values.leaves import as_leaf
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
@@ -137,7 +137,7 @@ class GroupByReducer(Node):
             raise
 
     def _final(self, value: Any) -> Any:
-        result = calling(self.finalize_func)(value)
+        result = called_once(calling(self.finalize_func), value)
         return as_leaf(result) if type(result) is list else result
 
 

@@ -458,7 +458,8 @@ class GroupByWindow(Keyed):
         if self.window_size is not None:
             return int(self.window_size)
         assert self.window_size_func is not None
-        return at_least("group_by_window", "window_size", np.asarray(self.window_size_func(np.int64(key))), 1)
+        size = np.asarray(called_once(self.window_size_func, np.int64(key)))
+        return at_least("group_by_window", "window_size", size, 1)
 
     def _of_some(self, window: Any) -> Any:
         """The results for a window, which may be made up."""

@@ -26,7 +26,7 @@ from distinput.plan.binding import by_name, take_functions
 from distinput.plan.check import AUTOTUNE, normalized, parallel_calls
 from distinput.plan.families import Fused, Neighbours, OneForOne, Seeded, Signed, key_of
 from distinput.plan.node import Node, above, walk
-from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text
+from distinput.run.run import MOST_CALLS, OpCounters, Run, applied, element_text, stopped
 from distinput.run.threads import cores
 from distinput.values.nest import structure_of
 from distinput.values.spec import Spec, TensorSpec
@@ -297,7 +297,10 @@ class MapCalls(OneForOne):
         if not isinstance(chain, Chain):
             made = iter([(chain.block(given), _no_mark, given)])
         else:
-            made = _formed(list(chain.results(given)), given, _no_mark, _raised, chain.said)
+            results = list(chain.results(given))
+            if len(results) < given.size:
+                raise stopped()
+            made = _formed(results, given, _no_mark, _raised, chain.said)
         checked = self._held(made, lambda _: None, tolerant=False)
         return concat_blocks([block for block, _ in checked])
 

@@ -75,8 +75,11 @@ class Repeat(SameElements):
     def over_pieces(self, pieces: Node, each: int) -> Node:
         return self.with_inputs((pieces,))
 
+    def epoch_below(self, epoch: int) -> int:
+        return epoch_of(epoch, 0)
+
     def start(self, epoch: int) -> State:
-        return {"epoch": epoch, "pass": 0, "input": self.input.start(epoch_of(epoch, 0)), "any": False}
+        return {"epoch": epoch, "pass": 0, "input": self.input.start(self.epoch_below(epoch)), "any": False}
 
     def start_at(self, row: int, epoch: int) -> State | None:
         n = self.input.cardinality

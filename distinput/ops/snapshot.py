@@ -32,7 +32,7 @@ from distinput.plan.families import PassStore, SameElements, drawn_seeds, stores
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
 from distinput.plan.node import INFINITE, Needs, Node
 from distinput.plan.reach import ReachedCode
-from distinput.run.run import Run
+from distinput.run.run import Run, called_once
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 from distinput.values.spec_json import spec_json
@@ -76,7 +76,7 @@ def saved_elements(
         return Reader(FileNames.of(table), file_format, table)
     ends = np.cumsum(found.pieces or [1] * len(table))
     parts = [_some(table, rows, file_format) for rows in np.split(np.arange(len(table)), ends[:-1])]
-    made = reader_func(Node.handle(from_tensor_slices(parts)))
+    made = called_once(reader_func, Node.handle(from_tensor_slices(parts)))
     node = getattr(made, "node", None)
     if not isinstance(node, Node):
         raise TypeError(f"reader_func must return a Dataset, got {type(made).__name__}")

@@ -37,7 +37,7 @@ from distinput.plan.families import Signed
 from distinput.plan.node import Node, once
 from distinput.plan.reach import warn_of_copied_generators
 from distinput.run.processes import Workforce, check_sendable
-from distinput.run.run import Run
+from distinput.run.run import Run, called_once
 from distinput.run.threads import cores, mapped
 from distinput.values.spec import Spec, merge_specs
 
@@ -116,7 +116,7 @@ class Source(Signed):
         failure: Exception | None = None
         for index in indices:
             try:
-                (item,) = self.reads.results(Range(index, index + 1).fetch(np.zeros(1, np.int64), 0))
+                item = called_once(next, self.reads.results(Range(index, index + 1).fetch(np.zeros(1, np.int64), 0)))
                 spec = Spec.of_value(adopt(item))
             except Exception as error:  # noqa: BLE001 - raised if no item can be read; otherwise when its turn comes
                 failure = failure or _at(error, index)
@@ -324,7 +324,7 @@ def from_source(
         raise TypeError(f"from_source: the source must have rows, got a {kind} that is one value, without any axis")
     if isinstance(source, np.ndarray) and element_spec is None:
         return from_tensor_slices(source)  # rows of an array are views, which nobody has to read
-    length = len(source)
+    length = called_once(len, source)
     node = Source(
         Range(0, length),
         source,

@@ -5,6 +5,7 @@ from collections import UserDict
 from contextlib import suppress
 from copy import copy
 from inspect import isasyncgenfunction, iscoroutinefunction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def taken(value: Any) -> Any:
     >>> taken(np.array(3)), taken("text")
     (np.int64(3), 'text')
     """
-    if not isinstance(value, list | tuple | dict | UserDict):
+    if not isinstance(value, list | tuple | dict | UserDict | MappingProxyType):
         return _number(value)
     try:
         return _copied(value)
@@ -66,6 +67,8 @@ def taken(value: Any) -> Any:
 def _copied(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(map(_copied, value))
+    if isinstance(value, MappingProxyType):  # a view of a dict that others may change
+        return MappingProxyType(_copied(value.copy()))
     if not isinstance(value, dict | UserDict):
         return _number(value)
     now, parts = copy(value), {key: _copied(part) for key, part in value.items()}

@@ -848,6 +848,20 @@ def stores(node: Node) -> list[Any]:
     return list(found.values())
 
 
+def kept_epochs(node: Node, epoch: int | None) -> list[int | None]:
+    """The passes that `stores` keep, or begin to keep in a pass of this epoch; None: they decide when they begin."""
+    begin: dict[int, int | None] = {}
+
+    def look(step: Node, at: int | None) -> None:
+        if step.keeps:
+            begin.setdefault(id(step.store), at)  # type: ignore[attr-defined]
+        for source in step.inputs:
+            look(source, None if at is None else step.epoch_below(at))
+
+    look(node, epoch)
+    return [begin[id(store)] if store.epoch is None else store.epoch for store in stores(node)]
+
+
 def decided(node: Node) -> list[Any]:
     """What users decide about while the nodes of a tree run, each with the `state` of its decisions; one of each."""
     found = {id(step.live): step.live for step in node.lasting if step.decides}  # type: ignore[attr-defined]

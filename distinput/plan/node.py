@@ -8,6 +8,7 @@ it states, and what follows for all ops. After it stands what is done with whole
 import dataclasses
 import os
 import sys
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -67,6 +68,9 @@ class Needs(IntEnum):
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_LIBRARY = os.path.dirname(threading.__file__)
+_THREADS = threading.__file__, *[os.path.join(_LIBRARY, name, "") for name in ("concurrent", "multiprocessing")]
+"""Beginnings of the names of Python's own files in which threads begin."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class Origin:
     process: int = field(default_factory=os.getpid, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
     def warn(self, text: str) -> None:
         """Warn of this line, once."""
@@ -90,12 +94,13 @@ _WARNED: dict[Any, Any] = {}
 
 
 def caller() -> Origin:
-    """The innermost line on the stack that does not belong to distinput."""
+    """The innermost line on the stack that does not belong to distinput; the thread where that is none of a program."""
     frame = sys._getframe(1)
-    while (
-        frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")) and frame.f_back is not None
-    ):
+    others = (_PACKAGE, "<string>", *_THREADS)
+    while frame.f_code.co_filename.startswith(others) and frame.f_back is not None:
         frame = frame.f_back
+    if frame.f_code.co_filename.startswith(_THREADS):
+        return Origin(f"thread {threading.current_thread().name!r}", 0)
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
@@ -148,6 +153,10 @@ class Node(ABC):
         Later states have the same keys; where this one has an integer from 0 on, a list or an object, they have one too.
         `restore` refuses a state that is not like that (`plan.fingerprint.misfit`).
         """
+
+    def epoch_below(self, epoch: int) -> int:
+        """The epoch with which `start` starts the inputs."""
+        return epoch
 
     @abstractmethod
     def stream(self, state: State, run: Run) -> Stream:

@@ -16,7 +16,7 @@ from distinput.kernels.spans import pad_spans
 from distinput.names.lazy import dataclass
 from distinput.plan.node import Node
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, as_leaf, dtype_name, dtype_of, shape_of, zero
+from distinput.values.leaves import STRING, as_leaf, dtype_name, dtype_of, lost, shape_of, zero
 from distinput.values.nest import Structure, component
 from distinput.values.spec import Spec, TensorSpec
 
@@ -469,7 +469,7 @@ def _fill(op: str, given: Any, leaf: TensorSpec, path: str) -> Any:
     if number and _holds(leaf.dtype, given):
         with np.errstate(over="ignore"):
             made = leaf.dtype.type(given)
-        if leaf.dtype.kind != "c" and np.isinf(made) > np.isinf(given):
+        if lost(float(given), made):
             name = dtype_name(leaf.dtype)
             raise InvalidArgumentError(f"{op}: the padding value of {path} is too large for {name}, got {given!r}")
         return made

@@ -140,9 +140,9 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     with np.errstate(over="ignore"):  # floats that `to` may hold; they are taken from `value` below
         made = np.asarray(value, to)[()] if _beyond_int64(value, to) else as_wide_leaf(value, to)
     have = STRING if isinstance(made, bytes) else made.dtype
-    if have == to:
-        return made
     is_array = isinstance(value, np.ndarray | np.generic)
+    if have == to and (is_array or to.kind != "f" or np.isfinite(made).all()):
+        return made
     if STRING in (have, to) or not (is_array or _can_be(have, to) or (have != STRING and not made.size)):
         if dtype is None:
             return made

@@ -461,17 +461,26 @@ def as_python(value: Any) -> Any:
 
 
 def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
-    """An array or a scalar of another dtype, as NumPy casts it, but no number becomes one at the other end of the dtype.
+    """An array or a scalar of another dtype, as NumPy casts it, but no number becomes one at the other end, or infinite.
 
     Fractions are cut off, and floats are rounded.
 
     Raises:
-      InvalidArgumentError: a number is beyond the integers of the dtype.
+      InvalidArgumentError: a number is beyond those of the dtype.
 
     >>> cast_within(np.array([2.5, -1]), np.dtype("int8"))
     array([ 2, -1], dtype=int8)
     """
-    if dtype.kind not in "iu" or value.dtype.kind not in "iuf" or np.can_cast(value.dtype, dtype):
+    if dtype.kind not in "iu":
+        given, wide = value.dtype, dtype.kind == "f" and dtype.itemsize > max(2, value.dtype.itemsize)
+        if wide or given == dtype or given.kind not in "iufc" or not _is_float(dtype):
+            return value.astype(dtype, copy=False)
+        with np.errstate(over="ignore"):
+            made = value.astype(dtype)
+        if np.count_nonzero(np.isfinite(made)) < made.size:  # rarely, and quick to see
+            _check_within(value, ~lost(value, made), dtype)
+        return made
+    if value.dtype.kind not in "iuf" or np.can_cast(value.dtype, dtype):
         return value.astype(dtype, copy=False)
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
     if value.dtype.kind == "f":
@@ -479,13 +488,32 @@ def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
         within = (np.trunc(wide) >= float(least)) & (wide < most + 1.0)  # NaN is not
     else:
         within = (value >= least) & (value <= most)
+    _check_within(value, within, dtype)
+    return value.astype(dtype, copy=False)
+
+
+def _check_within(value: Any, within: Any, dtype: np.dtype[Any]) -> None:
     if not np.all(within):
         wrong = np.asarray(value)[~within].reshape(-1)[0].item()
         raise InvalidArgumentError(
             f"the {'integer' if type(wrong) is int else 'number'} {wrong} does not fit into {dtype}, which is stated; state a "
             "wider dtype"
         )
-    return value.astype(dtype, copy=False)
+
+
+def lost(given: Any, made: Any) -> Any:
+    """Which numbers were finite before a cast, and are not after it: True for each.
+
+    >>> given = np.array([1e300, np.inf, 1.0])
+    >>> with np.errstate(over="ignore"):
+    ...     lost(given, given.astype(np.float32))
+    array([ True, False, False])
+    """
+    return np.isfinite(given) & ~np.isfinite(made) if _is_float(made.dtype) else np.zeros(np.shape(given), np.bool_)
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "fc" or "float" in dtype.name  # those of ml_dtypes are of kind V
 
 
 def is_ragged(value: Any) -> bool:

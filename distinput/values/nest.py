@@ -7,6 +7,7 @@ because they run per element.
 """
 
 import dataclasses
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field
@@ -14,6 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
+from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
 
 Nest = Any
@@ -308,6 +310,9 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
       lists: True: a list is a nest like a tuple (`tf.nest`); False: a list is a leaf, an array to be (`tf.data`).
       is_leaf: values for which this is true are leaves, whatever their type.
 
+    Raises:
+      InvalidArgumentError: the nest is too deep, or holds itself.
+
     >>> str(structure_of({"b": 1, "a": (2, 3)}))
     "{'b': ., 'a': (., .)}"
     """
@@ -337,7 +342,18 @@ def structure_of(value: Nest, *, lists: bool = False, is_leaf: Callable[[Any], b
             return Structure("dataclass", names, tuple([walk(getattr(x, n)) for n in names]), kind)
         return LEAF
 
-    return walk(value)
+    try:
+        return walk(value)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def too_deep() -> InvalidArgumentError:
+    """What to raise for a nest of more levels than Python follows."""
+    return InvalidArgumentError(
+        f"a nest has more levels than Python follows ({sys.getrecursionlimit()} calls); if no list or dict in it holds itself, "
+        "put its values side by side, or in an array"
+    )
 
 
 def component(path: str) -> str:

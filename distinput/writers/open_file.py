@@ -14,7 +14,7 @@ from distinput.files.sink import Sink
 from distinput.functions.chain import calling
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, normalized
-from distinput.run.run import note_element
+from distinput.run.run import called_once, note_element
 from distinput.values.spec import Spec
 from distinput.writers.manifest import WrittenFile
 from distinput.writers.stage import Stage
@@ -267,7 +267,7 @@ def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[An
     call, numbers = calling(shard_func), np.empty(block.size, np.int64)
     for place, element in enumerate(block.elements()):
         try:
-            value = call(element)
+            value = called_once(call, element)
             if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
                 raise InvalidArgumentError(
                     f"shard_func must return the number of a file, an integer from 0 on, got {value!r}"

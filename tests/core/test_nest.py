@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.values.nest import LEAF, NONE, Structure, flatten, maker, map_leaves, structure_of, tuple_of
 
+Dataset = di.data.Dataset
 Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024 - as users write it
 
 
@@ -250,3 +251,33 @@ def _leaves(nest: Any) -> Any:
         return
     for each in nest.values() if isinstance(nest, dict) else nest:
         yield from _leaves(each)
+
+
+def _holds_itself(kind: str) -> Any:
+    if kind == "deep":
+        made: Any = 1
+        for _ in range(3000):
+            made = (made,)
+        return made
+    made = {}
+    made["a"] = made
+    return made
+
+
+@pytest.mark.parametrize("kind", ["deep", "itself"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        structure_of,
+        lambda value: Dataset.from_tensors(value),
+        lambda value: Dataset.range(2).map(lambda _: value).to_list(),
+        lambda value: Dataset.range(2).scan(value, lambda state, x: (state, x)).to_list(),
+        lambda value: Dataset.range(2).scan(0, lambda state, _: (state, value)).to_list(),
+        lambda value: Dataset.from_generator(
+            lambda: iter([value]), output_signature=di.data.TensorSpec((), "int64")
+        ).to_list(),
+    ],
+)
+def test_a_nest_without_an_end_is_told_so(make: Any, kind: str) -> None:
+    with pytest.raises((di.errors.InvalidArgumentError, TypeError), match="a nest has more levels than Python follows"):
+        make(_holds_itself(kind))

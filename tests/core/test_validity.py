@@ -5,6 +5,7 @@ import json
 import logging
 import pprint
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -647,3 +648,43 @@ def test_an_empty_list_stands_for_null_lists_and_not_for_nulls_in_them() -> None
         Dataset.from_arrow(pa.table({"i": [[1, None], None]}), nulls={"i": ()}, valid=[]).to_list()
     with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'i' is of type int64, and \(\) is not"):
         Dataset.from_arrow(pa.table({"i": [1, None]}), nulls={"i": ()}).to_list()
+
+
+_PAIR = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+
+
+def _null_pairs() -> pa.Table:
+    return pa.table({"c": pa.array([[{"x": 1, "y": 2}] * 2, None], pa.list_(_PAIR, 2))})
+
+
+@pytest.mark.parametrize("nulls", [{"c": {"x": 7}}, {"c.x": 7, "c": ()}, {"c": ()}])
+@pytest.mark.parametrize("file", [False, True])
+def test_a_field_without_a_replacement_is_no_zero_in_a_null_list_of_one_size(
+    nulls: Any, file: bool, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(_null_pairs(), path)
+    make: Any = partial(di.data.ParquetDataset, path) if file else partial(Dataset.from_arrow, _null_pairs())
+    assert [bool(row["c"]["valid"]) for row in make(nulls=nulls).to_list()] == [True, False]
+    with pytest.raises(di.errors.InvalidArgumentError, match=r"column 'c.*' has nulls.*first in .*row 1"):
+        make(nulls=nulls, valid=[]).to_list()
+    full = make(nulls={"c": {"x": 7, "y": 8}}).to_list()[1]["c"]
+    assert full == {"x": [7, 7], "y": [8, 8]}
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_an_empty_list_is_no_list_of_two(kind: Any) -> None:
+    table = pa.table({"c": pa.array([None], pa.list_(kind, 2))})
+    assert not Dataset.from_arrow(table, nulls={"c": ()}).to_list()[0]["c"]["valid"]
+    with pytest.raises(di.errors.InvalidArgumentError, match="column 'c' has nulls, the first in row 0"):
+        Dataset.from_arrow(table, nulls={"c": ()}, valid=[]).to_list()
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2])])
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_(pa.int64(), 2)])
+def test_a_list_of_values_replaces_no_null_list(kind: Any, value: Any) -> None:
+    table = pa.table({"c": pa.array([[1, 2], None], kind)})
+    with pytest.raises(
+        di.errors.InvalidArgumentError, match="cannot replace the nulls of 'c': only an empty list stands"
+    ):
+        Dataset.from_arrow(table, nulls={"c": value}).to_list()

@@ -4,9 +4,13 @@
 import inspect
 from collections import Counter, OrderedDict, UserDict
 from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import distinput as di
@@ -267,6 +271,24 @@ def test_a_dict_of_any_class_is_the_argument_as_it_is(kind: Any) -> None:
     padded = list(rows.padded_batch(2, padding_values=kind({"a": 7}))) if kind is not UserDict else []  # no nest
     assert [batch["a"].tolist() for batch in padded] == [[[1, 7], [1, 1]]][: len(padded)]
     assert str(_record().parse_example(kind({"y": di.io.FixedLenFeature([], "int64", 7)})).to_list()) == "[{'y': 7}]"
+
+
+def test_a_view_of_a_dict_that_changes_later_is_taken_as_it_is() -> None:
+    features: dict[str, Any] = {"label": di.io.FixedLenFeature([], "int64")}
+    parsed = _record().parse_example(MappingProxyType(features))
+    features["x"] = di.io.FixedLenFeature([2], "int64")
+    assert list(parsed.element_spec) == ["label"]
+    assert [list(row) for row in parsed.to_list()] == [["label"]]
+
+
+@pytest.mark.parametrize("kind", [dict, MappingProxyType])
+def test_what_replaces_nulls_of_fields_is_taken_as_it_is(kind: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": [{"a": 1}, {"a": None}]}), path)
+    fields = {"a": 7}
+    dataset = di.data.ParquetDataset(path, nulls=kind({"s": kind(fields)}))
+    fields["a"] = 9
+    assert dataset.to_list() == [{"s": {"a": 1}}, {"s": {"a": 7}}]
 
 
 def test_a_list_or_dict_in_itself_is_refused_by_the_step() -> None:

@@ -153,3 +153,14 @@ def test_what_is_no_decimal_of_arrow_is_an_error(digits: str) -> None:
         InvalidArgumentError, match=r"to_arrow: column 'p' cannot become decimals: .*; leave it as text"
     ):
         Dataset.from_tensor_slices({"p": ["1.5", digits]}).as_decimal(["p"]).to_arrow()
+
+
+def test_days_that_pandas_does_not_have_are_an_error_with_the_cure() -> None:
+
+    days = di.data.Dataset.from_tensor_slices({"x": np.array(["0000-12-31"], "M8[D]")})
+    with pytest.raises(
+        InvalidArgumentError, match=r"to_pandas: year 0 is out of range; .* cast others to datetime64\[s\]"
+    ):
+        days.to_pandas()
+    cured = days.map(lambda row: {"x": row["x"].astype("M8[s]")}).to_pandas()
+    assert cured["x"].to_numpy().astype("M8[D]").tolist() == np.array(["0000-12-31"], "M8[D]").tolist()

@@ -477,7 +477,7 @@ def test_files_that_were_joined_byte_by_byte_are_refused(tmp_path: Path, rows: t
         di.data.ParquetDataset(tmp_path / "joined.parquet").to_list()
 
 
-@pytest.mark.parametrize("kind", ["numbers", "text", "compressed", "small first"])
+@pytest.mark.parametrize("kind", ["numbers", "text", "compressed", "most compressed", "small first"])
 def test_later_files_that_were_joined_are_refused(tmp_path: Path, kind: str) -> None:
     parts = []
     for seed in (1, 2):
@@ -486,6 +486,8 @@ def test_later_files_that_were_joined_are_refused(tmp_path: Path, kind: str) -> 
             values = [f"{value:.16f}" for value in values]
         if kind in ("compressed", "small first"):  # to less than half of what they take, and more than a megabyte
             values = np.repeat((np.random.default_rng(seed).random(500_000) * 2**20).astype(np.int64), 4)
+        if kind == "most compressed":  # to less than a megabyte, of columns that have more
+            values = np.repeat((np.random.default_rng(seed).random(10_000) * 2**20).astype(np.int64), 20)
         if kind == "small first" and seed == 1:
             values = values[:100]
         pq.write_table(pa.table({"x": values, "y": values}), tmp_path / "a.parquet", use_dictionary=False)

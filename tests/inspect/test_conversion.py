@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,35 @@ def test_nulls_of_all_folders_stay_nulls(tmp_path: Path) -> None:
         pq.write_table(pa.table({"x": pa.array(values, pa.int64())}), tmp_path / "in" / f"year={year}" / "a.parquet")
     convert(str(tmp_path / "in"), str(tmp_path / "out"), "parquet")
     assert [record.value["x"] for record in head(str(tmp_path / "out"))] == [1, 2, 3, None]
+
+
+@pytest.mark.parametrize("to", ["parquet", "arrow", "csv"])
+@pytest.mark.parametrize(
+    "kind, value, said",
+    [
+        (pa.time32("s"), 5, "column 'x' has times of day, which become durations since midnight"),
+        (pa.time64("us"), 5, "column 'x' has times of day"),
+        (
+            pa.timestamp("us", "Europe/Paris"),
+            5,
+            "column 'x' has times of the zone Europe/Paris, which become those of UTC",
+        ),
+        (pa.list_(pa.timestamp("s", "UTC")), [5], "column 'x' has times of the zone UTC"),
+        (pa.struct({"a": pa.int8(), "b": pa.list_(pa.time32("s"))}), {"a": 1, "b": [5]}, "column 'x' has times of day"),
+        (pa.timestamp("us"), 5, None),
+        (pa.duration("us"), 5, None),
+    ],
+    ids=str,
+)
+def test_times_that_become_others_are_told(to: str, kind: Any, value: Any, said: str | None, tmp_path: Path) -> None:
+    if to == "csv" and pa.types.is_nested(kind):
+        return
+    schemas = {"0": pa.schema({"x": kind}), "1": pa.schema({"x": kind})}
+    for name, schema in schemas.items():
+        pq.write_table(pa.Table.from_pylist([{"x": value}], schema), tmp_path / f"{name}.parquet")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        convert(str(tmp_path / "*.parquet"), str(tmp_path / "out"), to)
+    assert [each.category for each in caught] == [di.errors.InputWarning] * (said is not None)
+    assert said is None or (said in str(caught[0].message) and str(caught[0].message).count("column") == 2)
+    assert all(each.filename == __file__ for each in caught)

@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,3 +138,15 @@ def test_nulls_of_lists_of_lists_of_one_size_are_no_damage(tmp_path: Path) -> No
     kind = pa.list_(pa.list_(pa.int64(), 2), 2)
     di.io.write_parquet(str(tmp_path / "a.parquet"), {"f": pa.array([[[1, 2], [3, 4]], None], kind)})
     assert verify(str(tmp_path / "a.parquet")).findings == ()
+
+
+def test_parquet_files_that_were_joined_are_found_however_small_they_are(tmp_path: Path) -> None:
+    parts = []
+    for seed in (1, 2):
+        values = np.repeat((np.random.default_rng(seed).random(3_000) * 2**20).astype(np.int64), 20)
+        pq.write_table(pa.table({f"x{n}": values for n in range(9)}), tmp_path / "a.parquet", compression="zstd")
+        parts.append((tmp_path / "a.parquet").read_bytes())
+    assert verify(str(tmp_path / "a.parquet")).findings == ()
+    (tmp_path / "a.parquet").write_bytes(b"".join(parts))
+    (found,) = verify(str(tmp_path / "a.parquet")).findings
+    assert "holds several Parquet files one behind the other" in found.problem

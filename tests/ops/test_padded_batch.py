@@ -62,6 +62,8 @@ def test_a_python_number_becomes_no_infinite_one() -> None:
     with pytest.raises(InvalidArgumentError, match="is too large for float16, got 70000"):
         halves.padded_batch(1, padded_shapes=[2], padding_values=70_000)
     assert plain(next(iter(halves.padded_batch(1, padded_shapes=[2], padding_values=math.inf)))) == [[1.0, math.inf]]
+    with pytest.raises(InvalidArgumentError, match=r"is too large for complex64, got 1e\+300"):
+        di.data.Dataset.from_tensors(np.ones(1, np.complex64)).padded_batch(1, padded_shapes=[2], padding_values=1e300)
 
 
 def test_strings_are_padded_with_nothing() -> None:

@@ -3,6 +3,9 @@
 
 import inspect
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 import distinput as di
 from distinput.plan import node
@@ -34,6 +37,21 @@ def test_every_step_has_the_line_of_its_own_call() -> None:
             break
         (step,) = step.inputs
     assert lines == [(__file__, second), (__file__, second), (__file__, first)]
+
+
+def test_a_step_that_a_thread_makes_itself_names_the_thread() -> None:
+    made: list[di.data.Dataset] = []
+    thread = threading.Thread(target=lambda: made.append(di.data.Dataset.range(3)), name="own")
+    wanted = line() - 1
+    thread.start()
+    thread.join()
+    assert (made[0].node.origin.file, made[0].node.origin.line) == (__file__, wanted)
+    with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool, ThreadPool(1) as others:
+        first = pool.submit(di.data.Dataset.range, 3).result()
+        second = others.apply(di.data.Dataset.range, (3,))
+    assert str(first.node.origin) == "thread 'pool_0'"
+    assert str(second.node.origin).startswith("thread 'Thread-")
+    assert "made at thread 'pool_0'" in first.node.where()
 
 
 def test_a_function_that_builds_a_dataset_is_the_users_line() -> None:

@@ -51,7 +51,7 @@ def as_initial(value: Any, dtype: np.dtype[Any] | None, what: str) -> Any:
         plain = _without_gradient(value)
         leaf = as_eager_leaf(plain) if dtype is None else as_wide_leaf(plain, dtype)
     array = np.asarray(leaf, STRING) if isinstance(leaf, bytes) else np.asarray(leaf)
-    if dtype is None or dtype == array.dtype:
+    if dtype is None or (dtype == array.dtype and _is_as_given(value, array)):
         return np.array(array)
     _check_kind(value, array.dtype, dtype, what)
     return _cast(value, array, dtype)
@@ -74,7 +74,7 @@ def as_operand(value: Any, dtype: np.dtype[Any], what: str) -> Any:
         array = np.asarray(as_leaf(_without_gradient(value)))
     else:
         array = value  # of another library, or traced: it is not converted by way of NumPy
-    if array.dtype == dtype:
+    if array.dtype == dtype and _is_as_given(value, array):
         return array
     _check_kind(value, array.dtype, dtype, what)
     return _cast(value, array, dtype)
@@ -109,13 +109,18 @@ def _cast(value: Any, array: Any, dtype: np.dtype[Any]) -> Any:
             raise TypeError(f"Cannot convert {value} to a value of dtype {dtype}: it is out of range")
         return np.array(value, dtype)
     if dtype.kind in "fc" and _has_floats(value):
-        return np.array(value, dtype)  # from the numbers themselves, which have more digits than float32
+        array = np.array(value)  # the numbers themselves, which have more digits than float32
     if not isinstance(array, _HOST):
         return array.astype(dtype)
     try:
         return cast_within(array, dtype)
     except InvalidArgumentError:
         raise TypeError(f"Cannot convert {value} to a value of dtype {dtype}: it is out of range") from None
+
+
+def _is_as_given(value: Any, array: Any) -> bool:
+    """Whether no float of Python has become infinite."""
+    return not isinstance(value, float | list | tuple) or array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _has_floats(value: Any) -> bool:

@@ -691,9 +691,8 @@ def _full_like(rules: "Rules", a: StandIn, fill_value: Any, dtype: Any = None) -
 # ----------------------------------------------------------------------------
 
 
-_VALUES, _ROWS, _LATER = 1 << 13, 512, 2
-"""A measured operation is compared for so many values before it is trusted, for at most so many elements of a block; later for
-so many elements of each block."""
+_VALUES, _LATER = 1 << 13, 2
+"""A measured operation is compared for so many values before it is trusted; later for so many elements of each block."""
 
 
 class Rules:
@@ -749,8 +748,9 @@ class Rules:
         key = (name, str(shapes))
         known = self._compared.get(key, 0)
         size = max(1, made.size // max(1, len(made))) * weight
-        rows = min(len(made), _ROWS, -(-(_VALUES - known) // size)) if known < _VALUES else _LATER
-        for row in np.linspace(0, len(made) - 1, min(len(made), max(rows, _LATER))).astype(int).tolist():
+        rows = min(len(made), max(_LATER, -(-(_VALUES - known) // size)))
+        # Ends of blocks are computed otherwise than their middles: each block is looked at in other places.
+        for row in ((known // (size * rows) + np.arange(rows) * len(made) // rows) % len(made)).tolist():
             alone = call(*[value.block[row] if isinstance(value, StandIn) else value for value in inputs])
             if not same_bits(alone, made[row]):
                 raise Refused(f"np.{name} gives other last digits for a block than for one element")

@@ -38,6 +38,30 @@ def test_what_has_been_compared_often_is_compared_for_a_few_elements_only() -> N
     assert counts[-1] == 2
 
 
+@pytest.mark.parametrize("wrong", [0, 1, 1777, 3999])
+def test_one_wrong_value_of_a_first_block_is_found(wrong: int) -> None:
+    values, rules = np.linspace(1, 2, 4000), Rules(measured=True)
+    made = np.exp(values)
+    made[wrong] = np.nextafter(made[wrong], 9)
+    with pytest.raises(Refused, match=r"np\.exp gives other last digits"):
+        rules.measure("exp", made, (StandIn(values, rules),), np.exp)
+
+
+def test_later_blocks_are_compared_in_other_places_each() -> None:
+    values, rules, seen = np.arange(100.0), Rules(measured=True), []
+
+    def call(value: Any) -> Any:
+        seen.append(int(value))
+        return -value
+
+    while len(seen) < 1 << 13:
+        rules.measure("f", -values, (StandIn(values, rules),), call)
+    seen.clear()
+    for _ in range(50):
+        rules.measure("f", -values, (StandIn(values, rules),), call)
+    assert len(set(seen)) > 50
+
+
 def test_functions_without_a_rule_are_refused_by_name() -> None:
     one = StandIn(VECTORS, Rules(measured=True))
     with pytest.raises(Refused, match=r"np\.partition has no rule"):

@@ -3,6 +3,7 @@
 
 import json
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -191,6 +192,27 @@ def test_a_cache_keeps_the_first_pass_behind_steps_that_draw_seeds() -> None:
     again = Loader(made())
     again.load_state_dict(loader.state_dict())
     assert [begun + rows(again), rows(again)] == [first, first]
+
+
+_ABOVE: dict[str, Callable[[Dataset[Any]], Dataset[Any]]] = {
+    "itself": lambda ds: ds,
+    "repeat": lambda ds: ds.repeat(2),
+    "repeat of a repeat": lambda ds: ds.repeat(2).take(7).repeat(2),
+    "sample": lambda ds: Dataset.sample_from_datasets(
+        [ds, ds.map(lambda x: x)], [0.5, 0.5], balanced=True, on_end="repeat"
+    ).take(9),
+}
+
+
+@pytest.mark.parametrize("above", _ABOVE)
+def test_a_cache_below_a_repeat_has_the_order_of_the_same_pass_in_workers(above: str) -> None:
+    def made(workers: int) -> list[Any]:
+        view = IterableView(_ABOVE[above](Dataset.range(6).shuffle(6, seed=1).cache()))
+        view.set_epoch(3)
+        loader = torch.utils.data.DataLoader(view, batch_size=None, num_workers=workers)
+        return [[int(step) for step in loader] for _ in range(2)]
+
+    assert made(1) == made(0)
 
 
 def _plain(dataset: Dataset[Any], workers: int) -> Any:
