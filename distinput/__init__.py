@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from distinput.names.lazy import Moved, lazy
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 if TYPE_CHECKING:
     from distinput import compat as compat
