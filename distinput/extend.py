@@ -6,9 +6,6 @@ entry point of the group `distinput.extensions`: it is imported when somebody fi
 `distinput.testing` has a suite for each kind. [Build your own](../extending.md) shows one whole example of each.
 """
 
-import warnings
-from collections.abc import Callable
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from distinput.columns.block import Block as Block
@@ -115,23 +112,3 @@ def arrays_of(block: Block) -> Any:
                 f"arrays_of: the rows differ in shape, so they cannot be one array: {column.dtype}; use block.elements()"
             )
     return block.structure.build(leaves)
-
-
-def _as_method(function: Callable[..., Column]) -> Callable[..., Column]:
-    """A function of columns as the method of `Column` that it was, for one release."""
-
-    @wraps(function)
-    def method(self: Column, *args: Any, **kwargs: Any) -> Column:
-        name = function.__name__
-        warnings.warn(
-            f"Column.{name} goes with the next release; write distinput.extend.{name}(column, ...)",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return function(self, *args, **kwargs)
-
-    return method
-
-
-for _function in (split, stack):  # here, above both, since columns of one kind do not know those that are made of them
-    setattr(Column, _function.__name__, _as_method(_function))

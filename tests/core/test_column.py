@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import distinput as di
 from distinput.columns.column import Column, Dense, LazyColumn, StackError, Strings
 from distinput.columns.picked import Picked
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches
@@ -153,12 +152,3 @@ def test_rows_are_split_by_counts(data: st.DataObject) -> None:
     for group, end, count in zip(found.values(), ends, counts, strict=True):
         assert len(group) == count
         assert all(map(equal, group, rows[end - count : end]))
-
-
-def test_methods_that_became_functions_warn_and_go_on() -> None:
-    column = di.extend.Dense(np.arange(6))
-    with pytest.warns(DeprecationWarning, match=r"write distinput.extend.stack\(column, ...\)") as told:
-        assert column.stack(2).values().__next__().tolist() == [0, 1]
-    assert told[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match=r"write distinput.extend.split\(column, ...\)"):
-        assert [row.tolist() for row in column.split(np.array([1, 5])).values()] == [[0], [1, 2, 3, 4, 5]]
