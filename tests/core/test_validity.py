@@ -680,7 +680,13 @@ def test_an_empty_list_is_no_list_of_two(kind: Any) -> None:
         Dataset.from_arrow(table, nulls={"c": ()}, valid=[]).to_list()
 
 
-@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2])])
+@pytest.mark.parametrize("nulls", [{"s": {"a": np.array(7)}}, {"s.a": np.array(7)}])
+def test_an_array_without_an_axis_is_one_value(nulls: Any) -> None:
+    table = pa.table({"s": [{"a": 1}, {"a": None}]})
+    assert Dataset.from_arrow(table, nulls=nulls).to_list() == [{"s": {"a": 1}}, {"s": {"a": 7}}]
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2]), [[1], [2, 3]], np.zeros(0, int)])
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_(pa.int64(), 2)])
 def test_a_list_of_values_replaces_no_null_list(kind: Any, value: Any) -> None:
     table = pa.table({"c": pa.array([[1, 2], None], kind)})
