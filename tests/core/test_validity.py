@@ -672,6 +672,15 @@ def test_a_field_without_a_replacement_is_no_zero_in_a_null_list_of_one_size(
     assert full == {"x": [7, 7], "y": [8, 8]}
 
 
+@pytest.mark.parametrize("levels", [1, 2])
+def test_null_lists_of_structs_of_floats_are_told_though_an_empty_list_is_given(levels: int) -> None:
+    kind, value = pa.struct([("a", pa.float32())]), {"a": 1.0}
+    for _ in range(levels):
+        kind, value = pa.list_(kind, 1), [value]  # type: ignore[assignment]
+    rows = Dataset.from_arrow(pa.table({"c": pa.array([None, value], kind)}), nulls={"c": ()}).to_list()
+    assert [row["c"]["valid"] for row in rows] == [False, True]
+
+
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
 def test_an_empty_list_is_no_list_of_two(kind: Any) -> None:
     table = pa.table({"c": pa.array([None], pa.list_(kind, 2))})
