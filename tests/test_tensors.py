@@ -61,6 +61,16 @@ def test_what_would_lose_something_is_refused(value, dtype) -> None:
 
 
 @pytest.mark.parametrize(
+    "value, dtype", [(300, "int8"), ([-1], "uint8"), (-1e9, "float16"), (np.array(1e300), "float32")]
+)
+def test_a_hint_that_a_number_does_not_fit_into_is_passed_over(value: Any, dtype: str) -> None:
+    made = tf.convert_to_tensor(value, dtype_hint=dtype)
+    assert (made, made.dtype) == (tf.constant(value), tf.constant(value).dtype)
+    with pytest.raises(TypeError, match="it is out of range"):
+        tf.convert_to_tensor(value, dtype)
+
+
+@pytest.mark.parametrize(
     "value, dtype, expected",
     [
         (3, "uint8", np.uint8(3)),

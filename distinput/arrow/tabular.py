@@ -39,7 +39,7 @@ def check_fill(who: str, nulls: Mapping[str, Any]) -> None:
                 f"{who}: nulls: None cannot replace the nulls of {name!r}; give a value, or leave {name!r} out, "
                 "so that they are told"
             )
-        if isinstance(value, list | tuple | np.ndarray) and np.size(value):
+        if (isinstance(value, list | tuple) and value) or (isinstance(value, np.ndarray) and value.ndim):
             raise InvalidArgumentError(
                 f"{who}: nulls: {value!r} cannot replace the nulls of {name!r}: only an empty list stands in the place of a "
                 "null one; give (), or one value for all items"

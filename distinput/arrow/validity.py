@@ -96,7 +96,7 @@ def _add_filled(kind: Any, name: str, depth: int, value: Any, fill: Mapping[str,
             left += not _add_filled(field.type, place, 0, fill.get(place, inner), fill, filled)
         if len(filled) > before and not left:
             filled.add(path)
-        return not left
+        return not left and (not depth or path in filled)  # NaN in all fields tells no null struct in lists
     left = False
     if _is_of_lists(kind):
         # An empty list stands in the place of a null one, and not of what is in it.

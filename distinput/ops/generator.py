@@ -33,7 +33,7 @@ from distinput.plan.check import callable_argument, cells_of
 from distinput.plan.node import Node, Origin
 from distinput.run.run import CoreUse, Run, bytes_of, called_once, thread_use
 from distinput.values.buffers import alone, counts_are_exact
-from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, shape_of
+from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, lost, shape_of
 from distinput.values.nest import Structure, component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
@@ -745,7 +745,9 @@ def _as_said(values: Sequence[Any], leaf: LeafSpec) -> Column | None:
             return None
         with np.errstate(over="ignore"):
             made = np.array(values, leaf.dtype)
-        return Dense(made) if kind is not float or np.isfinite(made).all() else None
+        if kind is float and not np.isfinite(made).all() and lost(np.array(values), made).any():
+            return None
+        return Dense(made)
     except (OverflowError, ValueError):  # such as a lone surrogate
         return None
 

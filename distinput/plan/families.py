@@ -851,8 +851,12 @@ def stores(node: Node) -> list[Any]:
 def kept_epochs(node: Node, epoch: int | None) -> list[int | None]:
     """The passes that `stores` keep, or begin to keep in a pass of this epoch; None: they decide when they begin."""
     begin: dict[int, int | None] = {}
+    seen: set[int] = set()  # a step may be below many others
 
     def look(step: Node, at: int | None) -> None:
+        if id(step) in seen:
+            return
+        seen.add(id(step))
         if step.keeps:
             begin.setdefault(id(step.store), at)  # type: ignore[attr-defined]
         for source in step.inputs:

@@ -150,6 +150,8 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     try:
         return cast_within(np.asarray(value if not is_array else made), to)[()]
     except InvalidArgumentError:
+        if dtype is None:
+            return as_eager_leaf(value)
         raise TypeError(f"Cannot convert {value!r} to a value of dtype {to}: it is out of range") from None
 
 

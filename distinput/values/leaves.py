@@ -471,6 +471,8 @@ def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
     >>> cast_within(np.array([2.5, -1]), np.dtype("int8"))
     array([ 2, -1], dtype=int8)
     """
+    if value.dtype.kind == "V" and _is_float(value.dtype) and value.dtype != dtype:
+        value = value.astype(np.float32)  # which holds all numbers of ml_dtypes
     if dtype.kind not in "iu":
         given, wide = value.dtype, dtype.kind == "f" and dtype.itemsize > max(2, value.dtype.itemsize)
         if wide or given == dtype or given.kind not in "iufc" or not _is_float(dtype):

@@ -337,6 +337,16 @@ def test_a_cast_takes_no_number_to_the_other_end_of_the_dtype(number: Any, name:
         cast_within(np.array([number]), dtype)
 
 
+@pytest.mark.parametrize("given, name", [(3e38, "float16"), (-300, "int8"), (2**40, "int32"), (np.nan, "uint8")])
+def test_nor_does_one_of_a_float_of_ml_dtypes(given: float, name: str) -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    dtype = np.dtype(name)
+    with pytest.raises(InvalidArgumentError, match=f"does not fit into {name}, which is stated; state a wider dtype"):
+        cast_within(np.array([given], bfloat16), dtype)
+    made = cast_within(np.array([2.5], bfloat16), dtype)
+    assert (made.dtype, made[0]) == (dtype, dtype.type(2.5))
+
+
 @pytest.mark.parametrize(
     "value, got",
     [

@@ -672,6 +672,15 @@ def test_a_field_without_a_replacement_is_no_zero_in_a_null_list_of_one_size(
     assert full == {"x": [7, 7], "y": [8, 8]}
 
 
+@pytest.mark.parametrize("levels", [1, 2])
+def test_null_lists_of_structs_of_floats_are_told_though_an_empty_list_is_given(levels: int) -> None:
+    kind, value = pa.struct([("a", pa.float32())]), {"a": 1.0}
+    for _ in range(levels):
+        kind, value = pa.list_(kind, 1), [value]  # type: ignore[assignment]
+    rows = Dataset.from_arrow(pa.table({"c": pa.array([None, value], kind)}), nulls={"c": ()}).to_list()
+    assert [row["c"]["valid"] for row in rows] == [False, True]
+
+
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
 def test_an_empty_list_is_no_list_of_two(kind: Any) -> None:
     table = pa.table({"c": pa.array([None], pa.list_(kind, 2))})
@@ -680,7 +689,13 @@ def test_an_empty_list_is_no_list_of_two(kind: Any) -> None:
         Dataset.from_arrow(table, nulls={"c": ()}, valid=[]).to_list()
 
 
-@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2])])
+@pytest.mark.parametrize("nulls", [{"s": {"a": np.array(7)}}, {"s.a": np.array(7)}])
+def test_an_array_without_an_axis_is_one_value(nulls: Any) -> None:
+    table = pa.table({"s": [{"a": 1}, {"a": None}]})
+    assert Dataset.from_arrow(table, nulls=nulls).to_list() == [{"s": {"a": 1}}, {"s": {"a": 7}}]
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), np.array([1, 2]), [[1], [2, 3]], np.zeros(0, int)])
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_(pa.int64(), 2)])
 def test_a_list_of_values_replaces_no_null_list(kind: Any, value: Any) -> None:
     table = pa.table({"c": pa.array([[1, 2], None], kind)})

@@ -526,6 +526,14 @@ def test_texts_of_many_elements_are_those_of_each(texts: list[Any], unknown: boo
     assert [text for text, _ in fast] == [text.encode() if isinstance(text, str) else text for text in texts]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_numbers_that_are_not_finite_are_looked_at_together(dtype: str) -> None:
+    values = [1.5, np.inf, -np.inf, np.nan] * 3
+    made = GENERATOR(lambda: values, output_signature=di.TensorSpec([], dtype))
+    with mock.patch.object(generator.Generator, "_leaves", side_effect=AssertionError("looked at alone")):
+        assert np.array_equal(made.to_list(), np.array(values, dtype), equal_nan=True)
+
+
 def test_texts_that_are_no_utf8_are_told_one_by_one() -> None:
     made = GENERATOR(lambda: ["a", "\ud800"], output_signature=di.TensorSpec([], "string"))
     with iter(made) as iterator:

@@ -4,9 +4,12 @@
 import operator
 import pickle
 from functools import partial
+from typing import Any
+from unittest import mock
 
 import distinput as di
 from distinput.data.dataset import Dataset
+from distinput.plan.families import kept_epochs
 from distinput.plan.node import Node, walk
 
 RANGE = di.data.Dataset.range
@@ -28,6 +31,15 @@ def test_other_inputs_take_the_places_of_the_old_ones_and_the_spec_stays_where_t
     assert vars(moved)["spec"] is spec
     changed = mapped.with_inputs((RANGE(5).batch(2).node,))
     assert "spec" not in vars(changed)
+
+
+def test_a_step_below_many_others_is_looked_at_once_for_the_pass_that_is_kept() -> None:
+    dataset: Dataset[Any] = RANGE(3).cache()
+    for _ in range(8):
+        dataset = Dataset.zip(dataset, dataset)
+    with mock.patch.object(Node, "epoch_below", autospec=True, side_effect=lambda _, epoch: epoch) as looked:
+        assert kept_epochs(dataset.node, 5) == [5]
+    assert looked.call_count == 2 * 8 + 1
 
 
 def test_a_step_is_called_as_users_call_it_and_says_which_line_made_it() -> None:
