@@ -519,7 +519,8 @@ def _owner_of(array: Array) -> Any:
     while True:
         below = owner.obj if type(owner) is memoryview else owner.base if isinstance(owner, np.ndarray) else None
         if below is None or (isinstance(below, np.ndarray) and is_pooled(below)):  # which outlives what it is lent to
-            return owner
+            storage = getattr(owner, "untyped_storage", None)  # of PyTorch, which makes a tensor anew for each array
+            return owner if storage is None else storage()
         owner = below
 
 

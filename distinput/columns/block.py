@@ -9,8 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from gc import get_referents
 from inspect import CO_GENERATOR
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, TypeVar, final
@@ -182,6 +183,23 @@ class Block(ABC):
         """Memory that the elements need."""
 
 
+def abreast(columns: Sequence[Iterator[Any]], shapes: Sequence[tuple[int, ...] | None]) -> Iterator[tuple[Any, ...]]:
+    """The rows of columns in tuples, which several threads may take at a time if they may take those of each column.
+
+    `zip` uses its last tuple again where nobody has it, and lets go of one value after the other in it while it takes the next
+    ones. Where such a value is an array that has a finalizer, another thread comes in between, and both get parts of different
+    rows. A tuple that is held here is not used again.
+
+    Args:
+      columns: the rows of each.
+      shapes: those of their rows; None where they differ.
+    """
+    rows = zip(*columns, strict=True)
+    if all(shape == () for shape in shapes):
+        return rows
+    return compress(rows, repeat(get_referents(rows)))
+
+
 _ATOMIC = attrgetter("atomic")
 
 _PART_GROWTH, _MOST_IN_PART = 16, 1024
@@ -265,11 +283,10 @@ class ColumnBlock(Block):
     def _each(self) -> Iterator[Any]:
         if self.structure.is_plain_leaf:
             return self.columns[0].values()
-        if self.structure.is_flat_tuple:
-            return zip(*[c.values() for c in self.columns], strict=True)
         if not self.columns:
             return iter([self.structure.build([])] * self.size)
-        return map(self.structure.build, zip(*[c.values() for c in self.columns], strict=True))
+        rows = abreast([c.values() for c in self.columns], [c.inner for c in self.columns])
+        return rows if self.structure.is_flat_tuple else map(self.structure.build, rows)
 
     @property
     def atomic(self) -> bool:

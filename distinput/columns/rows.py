@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from math import prod
 from typing import Any, final
 
-from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
+from distinput.columns.block import Block, ColumnBlock, Failure, abreast, concat_blocks
 from distinput.columns.column import Array, Column, Dense, Strings
 from distinput.columns.regroup import as_ragged_tensors, joining, loose_rows
 from distinput.columns.state import Mark, State
@@ -98,8 +98,8 @@ class ChunkedBlock(Block):
         shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
         joins = [joining(parts[0], each) for parts in arrays]
         cuts = self._cuts(0, self.size, each)
-        part: Iterator[Any]
-        crossed: Iterator[Any] = iter(())
+        nothing: list[Iterator[Any]] = [iter(())] * len(arrays)
+        rows = crossed = nothing
         for spans, after in zip_longest(cuts, cuts[1:], fillvalue=()):
             if len(spans) == 1:
                 ((block, start, stop),) = spans
@@ -107,7 +107,7 @@ class ChunkedBlock(Block):
                 views = [
                     parts[block][start:stop].reshape(count, *shape) for parts, shape in zip(arrays, shapes, strict=True)
                 ]
-                part = chain(crossed, seen(views[0]) if leaf else zip(*map(seen, views), strict=True))
+                rows = list(map(chain, crossed, map(seen, views)))
                 views = []
             else:
                 copies = [
@@ -116,13 +116,14 @@ class ChunkedBlock(Block):
                 ]
                 if len(self.shape) != 1:
                     copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
-                part = iter(copies if leaf else (tuple(copies),))
+                # Each gives its copy away: one that ended with the last iterator could let another thread in; see `abreast`.
+                rows = [map(list.pop, ([copy],)) for copy in copies]
                 copies = []
                 if len(after) == 1:
-                    crossed = part
+                    crossed = rows
                     continue
-            yield part if simple else map(structure.build, part)
-            part = crossed = iter(())  # drops the references, so that the memory can be used for the next one
+            yield rows[0] if leaf else abreast(rows, shapes) if simple else map(structure.build, abreast(rows, shapes))
+            rows = crossed = nothing  # drops the references, so that the memory can be used for the next one
 
     def stack(self, size: int) -> "ChunkedBlock":
         return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))

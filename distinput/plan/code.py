@@ -303,12 +303,14 @@ def class_data(kind: type) -> list[tuple[str, Any]]:
 
 def is_library(value: Any) -> bool:
     """Whether a module or class is of Python itself or of an installed package, which changes with its version alone."""
-    module = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
-    root = str(module).partition(".")[0]
-    if root in sys.stdlib_module_names and root != "__main__":
+    module = str(value.__name__ if isinstance(value, types.ModuleType) else value.__module__)
+    root = module.partition(".")[0]
+    if root == "distinput" or (root in sys.stdlib_module_names and root != "__main__"):
         return True
-    place = getattr(getattr(sys.modules.get(root), "__spec__", None), "origin", None) or ""
-    return root == "distinput" or "site-packages" in place or "dist-packages" in place
+    # A root that several packages share has no file.
+    specs = [getattr(sys.modules.get(name), "__spec__", None) for name in (root, module)]
+    places = [getattr(spec, "origin", None) or "" for spec in specs]
+    return any("site-packages" in place or "dist-packages" in place for place in places)
 
 
 def _as_array(value: Any) -> Any:

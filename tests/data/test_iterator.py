@@ -4,12 +4,14 @@ import threading
 from functools import reduce
 from operator import length_hint
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
 
 import distinput as di
 from distinput.errors import OutOfRangeError, StateError
+from distinput.values.nest import flatten, map_leaves
 from tests.ops.iterating import plain
 from tests.patience import threads_since
 
@@ -138,3 +140,42 @@ def test_batches_that_cross_blocks_go_to_one_thread_each(columns: int) -> None:
     for thread in threads:
         thread.join()
     assert sorted(found) == rest == [[*range(n, min(n + 3, 640))] for n in range(42, 640, 3)]
+
+
+ROWS = np.arange(640).repeat(2).reshape(-1, 2)
+
+ELEMENTS: dict[str, Any] = {"array": ROWS, "tuple": (ROWS, ROWS), "dict": {"x": ROWS, "y": ROWS}}
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+@pytest.mark.parametrize("kind", ELEMENTS)
+def test_a_finalizer_of_an_element_may_take_the_next_one(kind: str, batch: int | None) -> None:
+    """As another thread may that gets its turn in a finalizer: nothing is lost, and the parts of an element are of one row."""
+    source = di.data.Dataset
+    cut = [
+        source.from_tensor_slices(map_leaves(lambda x, n=n: x[n : n + 40], ELEMENTS[kind])) for n in range(0, 640, 40)
+    ]
+    dataset = reduce(source.concatenate, cut)
+    iterator = iter(dataset if batch is None else dataset.batch(batch))
+    found: list[list[int]] = []
+    watched: list[Any] = []
+    finalizing = False
+
+    def take() -> bool:
+        for element in iterator:
+            arrays = flatten(element)
+            found.append([int(array.flat[0]) for array in arrays])
+            watched.extend([ref(array, finalized) for array in arrays])
+            return True
+        return False
+
+    def finalized(_: Any) -> None:
+        nonlocal finalizing
+        if not finalizing:
+            finalizing = True
+            take()
+            finalizing = False
+
+    while take():
+        pass
+    assert sorted(found) == [[n] * len(flatten(ELEMENTS[kind])) for n in range(0, 640, batch or 1)]

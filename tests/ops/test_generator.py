@@ -148,6 +148,22 @@ def test_a_false_promise_is_seen_through_new_views() -> None:
             list(dataset)
 
 
+def test_a_false_promise_is_seen_through_tensors_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    spec = di.TensorSpec([300_000], "uint8")
+    ring = torch.zeros((2, 300_000), dtype=torch.uint8)
+
+    def refilled() -> Iterator[Any]:
+        for i in range(4):
+            ring[i % 2] = i
+            yield ring[i % 2].numpy()
+
+    with pytest.raises(di.errors.InvalidArgumentError, match="gave an array that it has changed"):
+        list(GENERATOR(refilled, output_signature=spec, copy=False))
+    made = (torch.full((300_000,), i, dtype=torch.uint8).numpy() for i in range(40))
+    assert [int(array[-1]) for array in GENERATOR(lambda: made, output_signature=spec, copy=False)] == list(range(40))
+
+
 def test_items_of_a_list_are_not_copied() -> None:
     held = [np.zeros((1000, 64)), np.ones((1000, 64))]
     for items in (held, tuple(held)):

@@ -33,6 +33,20 @@ def test_what_is_installed_and_what_is_not(mine: Path) -> None:
     assert not is_library(sys.modules["distinput_test_mine"])
 
 
+def test_what_is_installed_in_a_root_that_several_packages_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "site-packages"
+    (place / "distinput_test_shared" / "part").mkdir(parents=True)
+    (place / "distinput_test_shared" / "part" / "__init__.py").write_text("class Kind: ...\n")
+    monkeypatch.syspath_prepend(place)
+    part = importlib.import_module("distinput_test_shared.part")
+    assert is_library(part)
+    assert is_library(part.Kind)
+    for name in ("distinput_test_shared", "distinput_test_shared.part"):
+        del sys.modules[name]
+
+
 def test_the_same_source_is_found_and_another_one_is_not(mine: Path) -> None:
     here = sources(["distinput_test_mine"])
     assert same_modules(here) == ["distinput_test_mine"]
