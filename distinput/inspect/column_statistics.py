@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of the columns of files, in one pass: what is missing, lengths, ranges, means and histograms."""
 
+from collections.abc import Sequence
 from dataclasses import field
 from datetime import date, timedelta
 from math import frexp, sqrt
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.errors import DataLossError, UnimplementedError
-from distinput.formats.table_batches import table_batches
+from distinput.formats.table_batches import schema_of_table, table_batches
 from distinput.inspect.columns import LeafColumn, numbers_of, parts_of
 from distinput.inspect.examples import ExampleScan, FeatureValues, Scanned, scanned
 from distinput.inspect.files import open_files
@@ -319,8 +320,11 @@ def statistics(
                 rows += part.size
         else:
             for batch in table_batches(files.format, path):
-                _add_batch(columns, batch)
+                _add_columns(columns, batch.schema.names, batch.columns)
                 rows += batch.num_rows
+    schema = None if rows else schema_of_table(files.format, files.paths[0])
+    if schema is not None:  # there are columns without rows
+        _add_columns(columns, schema.names, [column.combine_chunks() for column in schema.empty_table().columns])
     for column in columns.values():
         if "[]" in column.name:  # counted by items of lists
             continue
@@ -329,8 +333,8 @@ def statistics(
     return columns
 
 
-def _add_batch(found: dict[str, ColumnStatistics], batch: Any) -> None:
-    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+def _add_columns(found: dict[str, ColumnStatistics], names: Sequence[str], arrays: Sequence[Any]) -> None:
+    for name, array in zip(names, arrays, strict=True):
         try:
             for part in parts_of(name, array):
                 _add_part(found.setdefault(part.name, ColumnStatistics(part.name, part.type)), part)

@@ -142,3 +142,20 @@ def test_the_largest_integers_have_a_deviation(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"x": pa.array([2**64 - 1, 2**64 - 5], pa.uint64())}), tmp_path / "a.parquet")
     found = statistics(str(tmp_path / "a.parquet"))["x"].values
     assert (found.std, found.to_json()["max"]) == (2.0, 2**64 - 1)
+
+
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_files_without_records_have_their_columns(format: str, tmp_path: Path) -> None:
+    schema = pa.schema({"x": pa.float64(), "words": pa.list_(pa.string()), "at": pa.struct({"day": pa.date32()})})
+    path = str(tmp_path / f"a.{format}")
+    if format == "parquet":
+        pa.parquet.write_table(schema.empty_table(), path)
+    else:
+        with pa.ipc.new_file(path, schema) as writer:
+            writer.write_table(schema.empty_table())
+    for paths in (path, [path, path]):
+        found = statistics(paths)
+        assert list(found) == ["x", "words", "at.day"]
+        assert {(column.rows, column.missing) for column in found.values()} == {(0, 0)}
+    assert statistics(path)["x"].to_json()["values"]["count"] == 0
+    assert statistics(path, columns=["words"])["words"].lengths.to_json()["mean"] is None

@@ -337,7 +337,8 @@ class Strategy:
           name: a name for the call, the same on every worker. The workers compare it instead of the call site.
 
         Returns:
-          A nest of arrays or scalars. Sums keep the dtype; means of integers are float64. Values on JAX or PyTorch devices are
+          A nest of arrays or scalars. Sums keep the dtype; means of integers are float64, of sums of 64 bits that wrap around
+          as in TensorFlow: make large ones, such as times in nanoseconds, float64 first. Values on JAX or PyTorch devices are
           reduced there, and the result is an array of that framework on the device of the first replica, without a gradient;
           without 64 bits JAX's means of integers are float32.
 
