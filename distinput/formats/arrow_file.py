@@ -43,7 +43,7 @@ _NEAR_BYTES = 64
 """As many bytes at most stand between the last message and the footer, such as the mark of the end."""
 
 _CONTINUED, _MARK = 0xFFFFFFFF, b"\xff" * 4
-_TAIL_BYTES = 1 << 16
+_TAIL_BYTES = 1 << 14
 """How much is read from the end of a remote file first; most footers are shorter."""
 
 _BEHIND_BYTES = 1 << 16  # looked at behind the end of a stream

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.columns.regroup import as_nest, as_stated, as_stated_leaves, leaves_for
+from distinput.columns.regroup import as_nest, as_stated, leaves_for
 from distinput.errors import InvalidArgumentError
-from distinput.values.leaves import dtype_of
+from distinput.values.leaves import as_leaves, dtype_of
 from distinput.values.nest import LEAF, structure_of, tuple_of
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
 
@@ -89,6 +89,6 @@ def test_an_error_names_the_component() -> None:
     structure = structure_of({"a": 1, "b": 2})
     said = Spec.of({"a": TensorSpec([], "int8"), "b": TensorSpec([], "int8")})
     with pytest.raises(InvalidArgumentError, match=r"component \['b'\]: the integer 300 does not fit into int8"):
-        as_stated_leaves([1, 300], structure.paths, said.leaves)
+        as_leaves([1, 300], structure.paths, as_stated, said.leaves)
     with pytest.raises(InvalidArgumentError, match=r"^the integer 300"):
-        as_stated_leaves([300], ("",), said.leaves[:1])
+        as_leaves([300], ("",), as_stated, said.leaves[:1])

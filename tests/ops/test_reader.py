@@ -53,7 +53,8 @@ def test_the_first_block_of_a_file_is_not_held_while_the_rest_is_read(folder: Pa
             del array
 
     with mock.patch.object(type(reader.format), "read_groups", side_effect=blocks):
-        reading = reader._blocks(Run(memory_budget=1 << 20))({"path": str(folder / "a.txt"), "position": None})
+        place: Any = {"path": str(folder / "a.txt"), "position": None, "stamp": None}
+        reading = reader._blocks(Run(memory_budget=1 << 20))(place)
         for _ in range(3):
             next(reading)
     assert [array() is None for array in made[:2]] == [True] * 2
