@@ -114,7 +114,7 @@ class Nursery:
         """Start `python words`.
 
         Args:
-          words: as in a shell, behind the name of the interpreter; of its flags, only `-W` and `-u`.
+          words: as in a shell, behind the name of the interpreter; of its flags, only `-B`, `-W` and `-u`.
           environment: its variables.
           files: the open files of the child, and those of this process that they are.
           folder: where it runs.
@@ -435,7 +435,8 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
-    options, unbuffered, words = _flags(order["words"])
+    options, letters, words = _flags(order["words"])
+    sys.dont_write_bytecode |= "-B" in letters
     told = order["environment"].get("PYTHONWARNINGS")
     sys.warnoptions[:] = [*(told.split(",") if told else []), *options]
     warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]  # as when it is imported
@@ -450,7 +451,7 @@ def _become(order: dict[str, Any], received: list[int], base: list[str]) -> None
     sys.path_importer_cache.clear()
     process.ORIGINAL_DIR = os.getcwd()  # type: ignore[attr-defined]  # where it finds the file of `__main__` again
     sys.stdin = sys.__stdin__ = _text(0, "r")  # type: ignore[misc]
-    at_once = unbuffered or bool(order["environment"].get("PYTHONUNBUFFERED"))
+    at_once = "-u" in letters or bool(order["environment"].get("PYTHONUNBUFFERED"))
     sys.stdout = sys.__stdout__ = _text(1, "w", at_once=at_once)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _text(  # type: ignore[misc]
         2, "w", errors="backslashreplace", line_buffering=True, at_once=at_once
@@ -468,16 +469,16 @@ def _runs(process: int) -> bool:
         return False
 
 
-def _flags(words: list[str]) -> tuple[list[str], bool, list[str]]:
-    """What `-W` says in front of a program, whether `-u` is there, and the rest."""
-    options, unbuffered = [], False
-    while len(words) > 1 + (words[0] == "-W") and words[0] in ("-W", "-u"):
-        if words[0] == "-u":
-            unbuffered, words = True, words[1:]
-        else:
+def _flags(words: list[str]) -> tuple[list[str], set[str], list[str]]:
+    """What `-W` says in front of a program, which of `-u` and `-B` are there, and the rest."""
+    options, letters = [], set()
+    while len(words) > 1 + (words[0] == "-W") and words[0] in ("-W", "-u", "-B"):
+        if words[0] == "-W":
             options.append(words[1])
-            words = words[2:]
-    return options, unbuffered, words
+        else:
+            letters.add(words[0])
+        words = words[1 + (words[0] == "-W") :]
+    return options, letters, words
 
 
 def _text(

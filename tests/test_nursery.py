@@ -18,28 +18,30 @@ SAYS_ALL = """
 import json, os, sys, warnings
 warnings.warn("told")
 print(json.dumps([__name__, sys.argv, sys.path[0], os.getcwd(), os.environ.get("MINE"), os.getppid(), sys.stdin.read()]))
+print(sys.dont_write_bytecode)
 print("an error", file=sys.stderr)
 sys.exit(7)
 """
 
 
-def told(words: list[str], folder: Path) -> tuple[str, str, int]:
+def told(words: list[str], folder: Path, *flags: str) -> tuple[str, str, int]:
     environment = {**os.environ, "MINE": "set", "PYTHONWARNINGS": "error::DeprecationWarning"}
-    command = [sys.executable, "-W", "ignore::UserWarning", *words]
+    command = [sys.executable, "-W", "ignore::UserWarning", *flags, *words]
     done = subprocess.run(
         command, input="in", cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     return done.stdout, done.stderr, done.returncode
 
 
+@pytest.mark.parametrize("flags", [[], ["-B"]], ids=str)
 @pytest.mark.parametrize("kind", ["code", "module", "script"])
-def test_a_program_sees_what_it_would_see_in_a_new_process(kind: str, tmp_path: Path) -> None:
+def test_a_program_sees_what_it_would_see_in_a_new_process(kind: str, flags: list[str], tmp_path: Path) -> None:
     (tmp_path / "says_all.py").write_text(SAYS_ALL)
     words = {"code": ["-c", SAYS_ALL], "module": ["-m", "says_all"], "script": ["says_all.py"]}[kind]
     FORKED.on = True
-    forked = told([*words, "a", "b"], tmp_path)
+    forked = told([*words, "a", "b"], tmp_path, *flags)
     FORKED.on = False
-    assert forked == told([*words, "a", "b"], tmp_path)
+    assert forked == told([*words, "a", "b"], tmp_path, *flags)
     assert forked[1:] == ("an error\n", 7)
 
 
@@ -85,6 +87,9 @@ def test_it_is_a_fork() -> None:
     FORKED.on = True
     code = "import sys; print('distinput' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout == "True\n"
+    # What a process with PYTHONDONTWRITEBYTECODE gives to those that it starts, as distinput's clusters do.
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "True\n"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout == "False\n", "with a flag it is none"

@@ -3,6 +3,7 @@
 
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
@@ -50,14 +51,17 @@ class Notice:
         """The time of the notice, of `time.monotonic`; None: there was none."""
         self.error: Exception | None = None
         """What `ask` raised."""
-        self._closed = threading.Event()
+        self._ends: queue.SimpleQueue[object] = queue.SimpleQueue()  # a finalizer may put something on it at any time
         self._signal = ask is None
         if ask is None:
             _signals.add(self)
         else:
             # The thread has only a weak reference, so that the notice can be dropped.
             threading.Thread(
-                target=_ask_again_and_again, args=(ask, ref(self), self._closed), name="distinput-notice", daemon=True
+                target=_ask_again_and_again,
+                args=(ask, ref(self, self._ends.put), self._ends),
+                name="distinput-notice",
+                daemon=True,
             ).start()
 
     @property
@@ -80,7 +84,7 @@ class Notice:
         Args:
           ending: True if the process is ending anyway: launchers may send the signal several times.
         """
-        self._closed.set()
+        self._ends.put(None)
         if ending:
             self.acted_on()
         if self._signal:
@@ -131,9 +135,9 @@ class _Signals:
 _signals = _Signals()
 
 
-def _ask_again_and_again(ask: Callable[[], bool], watched: "ref[Notice]", closed: threading.Event) -> None:
+def _ask_again_and_again(ask: Callable[[], bool], watched: "ref[Notice]", ends: "queue.SimpleQueue[object]") -> None:
     """The thread's loop, until the notice is closed or dropped."""
-    while not closed.is_set() and watched() is not None:
+    while ends.empty():
         try:
             found: bool | Exception = bool(ask())
         except Exception as raised:  # noqa: BLE001 - raised again in the training loop
@@ -145,7 +149,9 @@ def _ask_again_and_again(ask: Callable[[], bool], watched: "ref[Notice]", closed
         if notice is not None and found:
             notice.arrived()
         del notice
-        closed.wait(_LOOK_SECONDS)
+        with suppress(queue.Empty):
+            ends.get(timeout=_LOOK_SECONDS)
+            return
 
 
 # ---- Finding out whether any worker was told to end

@@ -70,15 +70,19 @@ def test_a_function_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) ->
     assert not asking.is_alive()
 
 
-def test_a_function_is_not_asked_for_a_notice_that_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 0.01)
-    before = threading.enumerate()
-    notice: Any = Notice(lambda: False)
+@pytest.mark.parametrize("end", ["closed", "dropped"])
+def test_the_thread_that_asks_does_not_outlive_the_notice(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distinput.distribute.preemption._LOOK_SECONDS", 3600)
+    before, asked = threading.enumerate(), threading.Event()
+    notice: Any = Notice(asked.set)  # type: ignore[arg-type]
     (asking,) = threads_since(before, "distinput-notice")
-    time.sleep(0.05)
+    assert asked.wait(60)
     assert asking.is_alive()
-    del notice
-    gc.collect()
+    if end == "closed":
+        notice.close()
+    else:
+        del notice
+        gc.collect()
     asking.join(60)
     assert not asking.is_alive()
 
