@@ -208,25 +208,22 @@ class Cutter:
             rows = [leaf.shape[0] for leaf in leaves]
         except (AttributeError, IndexError):  # of bytes, of a scalar
             raise InvalidArgumentError(_NO_ROWS) from None
-        last = self._last
+        last, full = self._last, self._rows
         if last[0] != rows:
-            last = self._last = rows, self._slices(rows)  # in one, so that no thread finds only half of it
+            if (self._balanced or full is not None) and len({*rows}) > 1:
+                raise InvalidArgumentError(
+                    f"distribute: all components of a global batch must have as many rows, got {rows}"
+                )
+            cut = balanced_slices if self._balanced and full is None else equal_slices
+            cuts = [cut(size if full is None else full, self._replicas)[self._mine] for size in rows]
+            last = self._last = rows, cuts  # in one, so that no thread finds only half of it
         if structure.is_plain_leaf:
-            return _views(batch, last[1][0])
+            return PerReplica([batch[part] for part in last[1][0]])
         if structure.sparse:
             return structure.build(list(chain.from_iterable(map(_parts, leaves, last[1]))))
-        return structure.build(list(map(_views, leaves, last[1])))
-
-    def _slices(self, rows: Sequence[int]) -> list[tuple[slice, ...]]:
-        """The parts of components of so many rows."""
-        if (self._balanced or self._rows is not None) and len({*rows}) > 1:
-            raise InvalidArgumentError(
-                f"distribute: all components of a global batch must have as many rows, got {list(rows)}"
-            )
-        if self._rows is not None:
-            return [equal_slices(self._rows, self._replicas)[self._mine]] * len(rows)
-        cut = balanced_slices if self._balanced else equal_slices
-        return [cut(size, self._replicas)[self._mine] for size in rows]
+        return structure.build(
+            [PerReplica([leaf[part] for part in parts]) for leaf, parts in zip(leaves, last[1], strict=True)]
+        )
 
     def spec(self, spec: Spec) -> Spec:
         """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""
@@ -244,11 +241,7 @@ def _parts(leaf: Any, slices: Sequence[slice]) -> list[PerReplica]:
     """The rows in each slice; of a sparse tensor, those of each of its three arrays."""
     if getattr(type(leaf), "is_sparse", False) is True:
         return list(map(PerReplica, zip(*[sparse_tensor.sparse_rows(leaf, rows) for rows in slices], strict=True)))
-    return [_views(leaf, slices)]
-
-
-def _views(leaf: Any, slices: Sequence[slice]) -> PerReplica:
-    return PerReplica([leaf[rows] for rows in slices])
+    return [PerReplica([leaf[rows] for rows in slices])]
 
 
 class Placeholders:
