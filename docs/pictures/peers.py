@@ -19,6 +19,8 @@ WORDS = {
     "rebatch": "batches of another size",
     "distribute": "cutting batches for 8 replicas",
     "lockstep": "agreeing on the next step",
+    "coordinator": "functions of a coordinator",
+    "service": "batches from input workers",
     "outside": "cases of TensorFlow's benchmarks",
     "tfrecord_example": "TFRecord files, parsed",
     "shuffle": "shuffling",
