@@ -595,7 +595,12 @@ def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float,
         own_rows = (total if feed.divided else total * count) * weights / weights.sum()
     steps = [worker.steps for worker in planned if worker.steps is not None]
     batch = node.rows_per_batch or 1
-    most = max(steps) if len(steps) == len(planned) else -(-int(own_rows.max()) * count // batch)
+    if len(steps) == len(planned):
+        most = max(steps)
+    elif feed.whole and node.cardinality > 0:  # a step of all workers is one element, however many rows a function gives it
+        most = node.cardinality
+    else:
+        most = -(-int(own_rows.max()) * count // batch)
     twice = None if bytes_read is None else 0
     if bytes_read is not None and plan.reads == "whole files":
         twice = int(bytes_read.sum() - bytes_read.mean())

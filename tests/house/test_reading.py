@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 475,
-    "lines of code": 92_826,
+    "lines of code": 92_831,
     "files that OneDeviceStrategy imports": 14,
     "lines of code that OneDeviceStrategy imports": 3340,
     "modules that a MirroredStrategy loads": 22,

@@ -51,6 +51,15 @@ def files(tmp_path: Path, *sizes: int) -> Any:
     return di.data.NpyDataset([str(tmp_path / f"{number}.npy") for number in range(len(sizes))])
 
 
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_function_over_whole_batches_makes_no_more_steps(workers: int) -> None:
+    batches = di.data.Dataset.range(64).batch(8)
+    costs = InputCosts(1e-6, 0.0, 1e-6)
+    for dataset in (batches, batches.map(lambda batch: batch + 1), batches.map(lambda batch: batch + 1).prefetch(2)):
+        (told,) = simulate(dataset, [workers], step_seconds=0.01, costs=costs, rows=64)
+        assert told.steps == 8
+
+
 def test_the_worker_with_the_most_rows_sets_the_pace(tmp_path: Path) -> None:
     dataset = files(tmp_path, 300, 100).batch(40)
     plan = shard_plan(dataset, 2)
