@@ -597,9 +597,7 @@ def _job_of(plan: ShardPlan, node: Node, total: int | None, step_seconds: float,
     batch = node.rows_per_batch or 1
     if len(steps) == len(planned):
         most = max(steps)
-    elif (
-        feed.whole and node.cardinality > 0
-    ):  # a step of all workers is one element, however many rows a function gives it
+    elif feed.whole and node.cardinality > 0:  # a step of all is one element, whatever rows a function gives it
         most = node.cardinality
     else:
         most = -(-int(own_rows.max()) * count // batch)
