@@ -10,7 +10,7 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import as_decimals, as_str
+from distinput.columns.python_values import as_decimals, as_str, in_lists
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import library
@@ -233,7 +233,7 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool | None, pa
     kind = _kept_type(structure, leaves, name, text, inside)
     if structure.is_rows:
         rows: Any = structure.mapping
-        form = _form_in(kind, rows.rank, rows.form)
+        form = in_lists(rows.form, _depth(kind) - rows.rank)
         with suppress(_NoRowsError):
             kind, inside = _rows_type(kind, form), _rows_paths(inside, name, form)
     paths += inside
@@ -305,7 +305,7 @@ def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any
     if types.is_boolean(valid):
         return value, [*paths, name]
     if types.is_struct(value):
-        form = _plain_rows(value)
+        form = ("lists", _plain_form(value))
         try:
             value, paths = _rows_type(value, form), _rows_paths(paths, name, form)
         except _NoRowsError:
@@ -363,7 +363,7 @@ def _rows_in(structure: Structure, kind: Any) -> tuple[Any, Any] | None:
     """The type without the lists of structs that `as_rows` makes, and the form of these; None: it makes none of this type."""
     if structure.is_rows:
         rows: Any = structure.mapping
-        form = _form_in(kind, rows.rank, rows.form)
+        form = in_lists(rows.form, _depth(kind) - rows.rank)
         with suppress(_NoRowsError):
             columns = _columns_type(kind, form)
             return (columns, form) if _rows_type(columns, form) == kind else None
@@ -400,7 +400,7 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
             return array
         return compute.if_else(valid, array, pa.scalar(None, array.type))
     if types.is_struct(array.type):
-        array = _rows_array(array, _plain_rows(array.type), name)
+        array = _relisted(array, _plain_form(array.type), name)
     items = array.flatten()
     if len(array) and not array.value_lengths().cast("int64").equals(valid.value_lengths().cast("int64")):
         raise InvalidArgumentError(
@@ -500,13 +500,6 @@ class _NoRowsError(Exception):
     """A type is none of which rows can be made."""
 
 
-def _form_in(kind: Any, rank: int, form: Any) -> Any:
-    """The form of a column of elements or batches of them, where `rank` lists are around the first leaf of an element."""
-    for _ in range(_depth(kind) - rank):
-        form = (*form[:2], form[2] + 1) if form[0] == "told" else ("lists", form)
-    return form
-
-
 def _rows_type(kind: Any, form: Any) -> Any:
     """The type with lists of structs.
 
@@ -514,17 +507,13 @@ def _rows_type(kind: Any, form: Any) -> Any:
       _NoRowsError: the lists of a struct cannot be equally long, or a struct holds values and marks that are no rows.
     """
     match form:
-        case ("told", inner, more) if more:
-            return _list_like(_list(kind), _rows_type(kind.value_type, ("told", inner, more - 1)))
-        case ("told", inner, _):
+        case ("told", inner):
             made = _rows_type(kind, inner)
             if types.is_fixed_size_list(made) or (inner == ("leaf",) and types.is_struct(kind)):
                 raise _NoRowsError
             return made
         case ("lists", inner):
             return _list_like(_outer(kind), _rows_type(_peeled_type(kind), inner))
-        case ("rows", parts):
-            return _list_like(_outer(kind), _rows_type(_peeled_type(kind), ("dict", parts)))
         case ("dict", parts):
             return pa.struct([(field.name, _rows_type(field.type, part)) for field, part in _parts_of(kind, parts)])
     return kind
@@ -542,14 +531,10 @@ def _columns_type(kind: Any, form: Any, around: Sequence[Any] = ()) -> Any:
       _NoRowsError: it is no such type.
     """
     match form:
-        case ("told", inner, more) if more:
-            kind = _list_like(_list(kind), _columns_type(kind.value_type, ("told", inner, more - 1)))
-        case ("told", inner, _):
+        case ("told", inner):
             kind = _columns_type(kind, inner)
         case ("lists", inner):
             return _columns_type(_list(kind).value_type, inner, (*around, kind))
-        case ("rows", parts):
-            return _columns_type(_list(kind).value_type, ("dict", parts), (*around, kind))
         case ("dict", parts):
             return pa.struct(
                 [(field.name, _columns_type(field.type, part, around)) for field, part in _parts_of(kind, parts)]
@@ -559,13 +544,11 @@ def _columns_type(kind: Any, form: Any, around: Sequence[Any] = ()) -> Any:
     return kind
 
 
-def _plain_rows(kind: Any) -> Any:
-    """The form of rows in which all structs of a struct are structs."""
-    return ("rows", tuple([(field.name, _plain_form(field.type)) for field in kind]))
-
-
 def _plain_form(kind: Any) -> Any:
-    return ("dict", _plain_rows(kind)[1]) if types.is_struct(kind) else ("leaf",)
+    """The form of what is in rows in which all structs of a struct are structs."""
+    if not types.is_struct(kind):
+        return ("leaf",)
+    return ("dict", tuple([(field.name, _plain_form(field.type)) for field in kind]))
 
 
 def _is_list(kind: Any) -> bool:
@@ -623,14 +606,10 @@ def _rows_array(array: Any, form: Any, name: str) -> Any:
       InvalidArgumentError: the lists of a struct differ in length.
     """
     match form:
-        case ("told", inner, more) if more:
-            return _relisted(array, ("told", inner, more - 1), name)
-        case ("told", inner, _):
+        case ("told", inner):
             return _rows_array(array, inner, name)
         case ("lists", inner):
             return _relisted(array, inner, name)
-        case ("rows", parts):
-            return _relisted(array, ("dict", parts), name)
         case ("dict", parts):
             forms = {str(key): part for key, part in parts}
             fields = [
@@ -649,13 +628,13 @@ def _rows_paths(paths: Sequence[str], name: str, form: Any) -> list[str]:
     def walk(form: Any, at: str, level: int) -> None:
         levels.setdefault(at, level)
         match form:
-            case ("told", inner, _):  # a mark has made rows of what is around its structs
+            case ("told", inner):  # a mark has made rows of what is around its structs
                 walk(inner, at, level if inner == ("leaf",) else 0)
             case ("lists", inner):
                 walk(inner, at, level + 1)
-            case (word, parts):
+            case ("dict", parts):
                 for key, part in parts:
-                    walk(part, f"{at}.{key}", level + (word == "rows"))
+                    walk(part, f"{at}.{key}", level)
 
     walk(form, name, 0)
     made = []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import RowDicts, as_decimals, as_str, makes_rows
+from distinput.columns.python_values import RowDicts, as_decimals, as_str, in_lists, makes_rows
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
@@ -414,14 +414,12 @@ def _form_of(
     if is_nullable(at):
         next(again)
         told = len(own[0].shape) - level  # a mark of items makes the rows itself
-        return ("told", _form_of(at.children[1], again, names, left, level + told, max(0, rows - told)), told)
+        value = _form_of(at.children[1], again, names, left, level + told, max(0, rows - told))
+        return in_lists(("told", value), told)
     parts = {}
     for key, child in zip(at.keys, at.children, strict=True):
         parts[key] = _form_of(child, again, _names_below(at, key, names), left, level + rows)
-    form: Any = ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))
-    for _ in range(rows - 1):
-        form = ("lists", form)
-    return form
+    return in_lists(("dict", tuple([(key, parts[key]) for key in at.order or at.keys])), rows)
 
 
 def _lists_of_rows(at: Structure) -> int:
