@@ -17,6 +17,7 @@ from distinput.names.lazy import library
 from distinput.values.leaves import STRING, counts_several, is_ragged, shape_of
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
+from distinput.values.ragged_rows import splits_of
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
@@ -57,26 +58,18 @@ def column_to_arrow(column: Column) -> Any:
     if isinstance(column, Strings):
         return fixed_size_lists(_binary(column), column.starts.shape)
     if isinstance(column, Ragged | RaggedBatches):
-        starts, sizes = column.starts, column.sizes
-        flat = column.flat
-        if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
-            flat = column.unstack()  # type: ignore[assignment]  # of the same kind
-            starts = np.cumsum(sizes) - sizes
-        end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
-        return pa.LargeListArray.from_arrays(pa.array(np.concatenate((starts, end))), column_to_arrow(flat))
+        return pa.LargeListArray.from_arrays(pa.array(splits_of(column.sizes)), column_to_arrow(column.unstack()))
     return pa.array([item.tolist() if isinstance(item, np.ndarray) else item for item in column.values()])
 
 
 def _binary(column: Strings) -> Any:
-    starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
-    data = column.data
-    if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
-        compact = Strings(data, starts, sizes).compact()
-        data, starts = compact.data, compact.starts
-    end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
-    offsets = np.concatenate((starts, end))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
+    starts = column.starts.reshape(-1)
+    ends = starts + column.sizes.reshape(-1)
+    if len(starts) and (starts[1:] == ends[:-1]).all():
+        data, offsets = np.ascontiguousarray(column.data), np.append(starts, ends[-1])
+    else:
+        data, offsets = column.side_by_side()
+    return pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 # ----------------------------------------------------------------------------
@@ -422,7 +415,8 @@ def _leaf_array(column: Column, kind: Any, name: str) -> Any:
         if isinstance(column, Strings):
             return _listed(column_to_arrow(column.reshape((-1,))), column.starts.shape, kind)
         if isinstance(column, Ragged):
-            return _of_ragged(column, kind)
+            items = _leaf_array(column.gathered(), kind.value_type, name)
+            return pa.LargeListArray.from_arrays(pa.array(splits_of(column.sizes)), items)
         if isinstance(column, RaggedBatches):
             array = column_to_arrow(column)
             if array.type == kind:
@@ -451,21 +445,6 @@ def _listed(flat: Any, shape: tuple[int, ...], kind: Any) -> Any:
             offsets = np.arange(prod(shape[:axis]) + 1, dtype=np.int64) * shape[axis]
             array = pa.LargeListArray.from_arrays(pa.array(offsets), array)
     return array
-
-
-def _of_ragged(column: Ragged, kind: Any) -> Any:
-    starts, sizes = column.starts, column.sizes
-    flat, first = column.flat, 0
-    if not len(starts) or (starts[1:] != (starts + sizes)[:-1]).any():
-        flat = column.gathered()
-        ends = np.cumsum(sizes)
-    else:
-        first = int(starts[0])
-        ends = starts + sizes
-        flat = flat.rows(first, int(ends[-1]))
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.subtract(ends, first, out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _leaf_array(flat, kind.value_type, ""))
 
 
 def _of_value(value: Any, kind: Any) -> Any:

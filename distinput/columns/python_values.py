@@ -224,7 +224,7 @@ def _form_json(form: Any, at: Structure, depth: int = 0) -> Any:
         case (_, parts):
             by_key = dict(parts)
             found = [_form_json(by_key[key], child) for key, child in zip(at.keys, at.children, strict=True)]
-            made = {"rows" if depth else "dict": found}
+            made: Any = {"rows" if depth else "dict": found}
             for _ in range(depth - 1):
                 made = {"lists": made}
             return made
