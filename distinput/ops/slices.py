@@ -184,36 +184,29 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     sizes = []
     members = structure.folded
     for leaf, path in zip(members.flatten(tensors), members.paths, strict=True):
-        if getattr(leaf, "is_sparse", False):
-            rows = _rows_of_sparse(leaf, path, who)
-            columns += rows.columns
-            sizes.append(len(rows))
-            leaves[len(columns) - 1] = dense_shape_spec(leaf.shape[1:])
-            continue
         if is_arrow_array(leaf):
             others = others or library_of(type(leaf)) != "pyarrow"
             leaf = _of_arrow(leaf, path or "value", who)
-        if isinstance(leaf, Column):
+        if getattr(leaf, "is_sparse", False):
+            columns += _rows_of_sparse(leaf, path, who).columns
+            leaves[len(columns) - 1] = dense_shape_spec(leaf.shape[1:])
+        elif isinstance(leaf, Column):
             columns.append(leaf)
-            sizes.append(len(leaf))
-            continue
-        listed = _listed(leaf)
-        if listed is not None:
+        elif (listed := _listed(leaf)) is not None:
             columns.append(Datasets(list(listed), STRING))
-            sizes.append(len(listed))
-            continue
-        value = as_eager_leaf(leaf)
-        held = getattr(value, "nest_leaf", False)
-        if held or not shape_of(value):
-            raise InvalidArgumentError(
-                f"{who}: {component(path)} must have a first axis to slice, got "
-                f"{value.leaf_spec.called if held else 'a scalar'}; use from_tensors for a single element"
-            )
-        sizes.append(len(value))
-        columns.append(_slices_of(value))
-        if is_ragged(value):
-            rows = array_spec(value)
-            leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
+        else:
+            value = as_eager_leaf(leaf)
+            held = getattr(value, "nest_leaf", False)
+            if held or not shape_of(value):
+                raise InvalidArgumentError(
+                    f"{who}: {component(path)} must have a first axis to slice, got "
+                    f"{value.leaf_spec.called if held else 'a scalar'}; use from_tensors for a single element"
+                )
+            columns.append(_slices_of(value))
+            if is_ragged(value):
+                rows = array_spec(value)
+                leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
+        sizes.append(len(columns[-1]))
     if len(set(sizes)) > 1:
         shown = ", ".join(f"{p}: {n}" for p, n in zip(members.paths, sizes, strict=True))
         raise InvalidArgumentError(f"{who}: all components must have the same first dimension, got {shown}")
