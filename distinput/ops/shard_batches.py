@@ -242,19 +242,6 @@ class ShuffledRows(Shuffle):
     op: ClassVar[str] = "shuffle"
     random_access: ClassVar[bool] = True
 
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        if not len(rows):
-            return self.input.fetch(rows, epoch)
-        low, high = int(rows.min()), int(rows.max()) + 1
-        parts: list[Ints] = []
-        have = 0
-        for numbers in self.numbers({**self.start(epoch), "row": low}):
-            parts.append(numbers)
-            have += len(numbers)
-            if have >= high - low:
-                break
-        return self.input.fetch(np.concatenate(parts).take(rows - low), epoch)
-
 
 class RowReader(Reader):
     """A reader of files whose records can be counted, in a format that can fetch them by number."""

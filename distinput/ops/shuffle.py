@@ -377,12 +377,12 @@ class Shuffle(Shuffled):
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        """The elements at these positions; the order before the last of them is computed again in each call."""
+        """The elements at these positions; the order from the first to the last of them is computed in each call."""
         numbers = np.empty(len(rows), np.int64)
         by_row = np.argsort(rows, kind="stable")
         ascending = rows[by_row]
-        first = done = 0
-        for some in self.numbers(self.start(epoch)):
+        first, done = int(rows.min()) if len(rows) else 0, 0
+        for some in self.numbers(self.seeded(epoch, first)):
             end = int(np.searchsorted(ascending, first + len(some)))
             numbers[by_row[done:end]] = some[ascending[done:end] - first]
             first, done = first + len(some), end
