@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import Block
-from distinput.columns.column import Column, Dense, Strings
+from distinput.columns.column import Column, Dense, Strings, array_column
 from distinput.columns.python_values import as_decimals, as_str, in_lists
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
@@ -275,8 +275,6 @@ def _leaf_type(leaf: LeafSpec, name: str, text: bool, digits: str = "") -> Any:
 
 def _check_told(by_name: dict[str, Any], name: str) -> None:
     """Refuse a `Nullable` that says nothing: whose value is None, or whose mark is no truth value."""
-    from pyarrow import types
-
     kind: Any = by_name.get("valid")
     while _is_list(kind):
         kind = kind.value_type
@@ -455,16 +453,12 @@ def _of_value(value: Any, kind: Any) -> Any:
             pa.array(value.row_splits),
             _of_value(inner, kind.value_type).flatten()
             if is_ragged(inner)
-            else _leaf_array(_column(inner), kind.value_type.value_type, ""),
+            else _leaf_array(array_column(inner), kind.value_type.value_type, ""),
         )
         return pa.LargeListArray.from_arrays(pa.array([0, len(rows)], pa.int64()), rows)
     if not shape_of(value):
         return pa.array([value if isinstance(value, bytes) else value.item()], kind)
-    return _leaf_array(_column(value[None]), kind, "")
-
-
-def _column(array: np.ndarray[Any, Any]) -> Column:
-    return Strings.of_array(array) if array.dtype == STRING else Dense(array)
+    return _leaf_array(array_column(value[None]), kind, "")
 
 
 # ----------------------------------------------------------------------------

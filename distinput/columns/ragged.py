@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from distinput.columns.column import Column, Dense, Ints, Strings
+from distinput.columns.column import Column, Dense, Ints, Strings, array_column
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
@@ -222,7 +222,12 @@ def rows_column(ragged: "RaggedTensor") -> "Ragged | RaggedBatches":
     starts, sizes = splits[:-1], splits[1:] - splits[:-1]
     if is_ragged(values):
         return RaggedBatches(rows_column(values), starts, sizes)
-    return Ragged(Strings.of_array(values) if values.dtype == STRING else Dense(values), starts, sizes, loose=True)
+    return Ragged(array_column(values), starts, sizes, loose=True)
+
+
+def rows_of(value: Any) -> Column:
+    """The rows of an array or of a ragged tensor."""
+    return rows_column(value) if is_ragged(value) else array_column(value)
 
 
 def column_of_ragged(items: "Sequence[RaggedTensor]") -> RaggedBatches:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
 from distinput.columns.column import Column, Dense, Ints, StackError, Strings
-from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_column
+from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_of
 from distinput.columns.rows import Stream, passing_over, stackable
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
@@ -24,7 +24,7 @@ from distinput.plan.families import Fused, Neighbours, Signed
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
 from distinput.run.run import Run, stopped
-from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of
+from distinput.values.leaves import as_leaf, shape_of
 from distinput.values.nest import component, structure_of
 from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
@@ -115,7 +115,7 @@ class MapRows(Signed):
                         f"function was given, got shape {list(shape)}"
                     )
                 )
-            column = _column(value)
+            column = rows_of(value)
             if isinstance(column, Ragged) and place < len(plain) and plain[place]:
                 column = Ragged(column.flat, column.starts, column.sizes)
             columns.append(column)
@@ -250,10 +250,3 @@ def _whole(column: Column) -> Any:
     if isinstance(column, Ragged | Arrays) or column.ragged_rank is not None:
         return ragged_tensor(column.joined() if isinstance(column, Arrays) else column)  # type: ignore[arg-type]
     return list(column.values())
-
-
-def _column(value: Any) -> Column:
-    """The rows of an array or of a ragged tensor."""
-    if is_ragged(value):
-        return rows_column(value)
-    return Dense(value) if value.dtype != STRING else Strings.of_array(value)

@@ -12,7 +12,7 @@ import numpy as np
 from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.columns.ragged import Datasets, rows_column
+from distinput.columns.ragged import Datasets, rows_of
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import Digest, State, common_folder, texts_of, word_of
@@ -202,7 +202,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
                     f"{who}: {component(path)} must have a first axis to slice, got "
                     f"{value.leaf_spec.called if held else 'a scalar'}; use from_tensors for a single element"
                 )
-            columns.append(_slices_of(value))
+            columns.append(rows_of(value))
             if is_ragged(value):
                 rows = array_spec(value)
                 leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
@@ -329,12 +329,6 @@ def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
         raise InvalidArgumentError(f"{who}: {error}; {cure}") from None
     except arrow.ArrowDamageError as error:
         raise InvalidArgumentError(f"{who}: the array is damaged: {error}") from error
-
-
-def _slices_of(array: Any) -> Column:
-    if is_ragged(array):
-        return rows_column(array)
-    return Strings.of_array(array) if array.dtype == STRING else Dense(array)
 
 
 def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:
