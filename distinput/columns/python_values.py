@@ -392,8 +392,3 @@ def _below(lists: Any) -> tuple[Ints, Any]:
 
 def _sliced(items: list[Any], sizes: Ints) -> list[list[Any]]:
     return [items[start:stop] for start, stop in pairwise([0, *np.cumsum(sizes).tolist()])]
-
-
-def makes_rows(structure: Structure) -> bool:
-    """Whether some part becomes a list of dicts."""
-    return isinstance(structure.mapping, RowDicts) or any(map(makes_rows, structure.children))

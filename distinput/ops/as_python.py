@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import RowDicts, as_decimals, as_str, in_lists, makes_rows
+from distinput.columns.python_values import RowDicts, as_decimals, as_str, in_lists
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
@@ -204,7 +204,7 @@ class AsUint8(_OfText):
     @cached_property
     def _chosen(self) -> tuple[Structure, list[int]]:
         structure, places = self._found(None)
-        if makes_rows(structure) or {first + 1 for first in structure.sparse} & set(places):
+        if structure.makes_rows or {first + 1 for first in structure.sparse} & set(places):
             raise InvalidArgumentError(
                 "as_uint8: text of sparse tensors or of as_rows has no arrays; call it before as_rows"
             )
