@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
 from distinput.columns.column import Column, Dense, Ints, StackError, Strings
 from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_of
-from distinput.columns.rows import Stream, passing_over, stackable
+from distinput.columns.rows import Stream, loosened, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Refills, calling
@@ -17,7 +17,6 @@ from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
 from distinput.names.lazy import dataclass
 from distinput.ops.on_error import guarded
-from distinput.ops.slices import rows_node
 from distinput.plan.binding import take_functions
 from distinput.plan.check import refuse_sparse
 from distinput.plan.families import Fused, Neighbours, Signed
@@ -206,18 +205,12 @@ class _Stacked(Node):
                 yield block, after
             elif block.size:  # rows that are not there cannot be put together
                 try:
-                    many = _stackable(block, self.input.spec).stack(block.size)
+                    many = loosened(block, self.input.spec.map(_row_of)).stack(block.size)
                 except (
                     StackError
                 ):  # the function is given a list of rows that differ in shape, and an array of a single one
                     many = block.rows(0, 1).stack(1)
                 yield many, after
-
-
-def _stackable(block: Block, spec: Spec) -> Block:
-    rows = rows_node(block).block
-    ((made, _),) = stackable(iter([(rows, {})]), spec.map(_row_of))
-    return made
 
 
 def _row_of(leaf: LeafSpec) -> LeafSpec:
