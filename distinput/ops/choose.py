@@ -12,6 +12,7 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock, concat_blocks, failed, numbers_of, rows_within
 from distinput.columns.column import Dense, Ints
+from distinput.columns.picked import places_of_each
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State, is_count
 from distinput.errors import InvalidArgumentError
@@ -141,7 +142,7 @@ def gathered(
     """
     num_values = len(values)
     empty = None
-    per_source = _places(values)
+    per_source = places_of_each(values)
     for number, places in per_source.items():
         queue, ends = sources[number], False
         if number not in failures and (over is None or number not in over):
@@ -166,17 +167,6 @@ def gathered(
         return num_values, None, empty
     order = np.argsort(np.concatenate(kept))
     return num_values, parts[0] if len(parts) == 1 else concat_blocks(parts).take(order), empty
-
-
-def _places(values: Ints) -> dict[int, Ints]:
-    """For each number that occurs, its places in ascending order."""
-    order = np.argsort(values, kind="stable")
-    numbers, starts = np.unique(values[order], return_index=True)
-    ends = [*starts[1:], len(order)]
-    return {
-        number: order[start:end]
-        for number, start, end in zip(numbers.tolist(), starts, ends[: len(starts)], strict=True)
-    }
 
 
 @dataclass(frozen=True, eq=False)

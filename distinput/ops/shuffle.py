@@ -27,7 +27,7 @@ from distinput.columns.block import (
     sound_parts,
 )
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
-from distinput.columns.picked import WIDE_BYTES, Picked
+from distinput.columns.picked import WIDE_BYTES, Picked, columns_in_order, places_of_each
 from distinput.columns.regroup import concat_columns
 from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.columns.state import Mark, State, is_count, is_mark
@@ -173,16 +173,9 @@ class _AnySlots:
 
     def _taken(self, rows: Ints) -> Column:
         """Rows of the parts, in this order."""
-        part_of = np.searchsorted(self._ends, rows, "right") - 1
-        order = np.argsort(part_of, kind="stable")
-        bounds = np.searchsorted(part_of[order], np.arange(len(self._parts) + 1))
-        found = []
-        for part, first, begin, end in zip(self._parts, self._ends, bounds, bounds[1:], strict=False):
-            if end > begin:
-                found.append(part.take(rows[order[begin:end]] - first))
-        back = np.empty(len(rows), np.int64)
-        back[order] = np.arange(len(rows))
-        return concat_columns(found).take(back)
+        places = places_of_each(np.searchsorted(self._ends, rows, "right") - 1)
+        found = [self._parts[part].take(rows[place] - self._ends[part]) for part, place in places.items()]
+        return columns_in_order(found, list(places.values()), len(rows)).materialize()
 
 
 def _column_slots(leaf: LeafSpec, size: int) -> _DenseSlots | _AnySlots:

@@ -404,13 +404,9 @@ class SlicesInTurn(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         which = np.searchsorted(self.ends, rows, "right") - 1
-        used = np.unique(which).tolist() or [0]
-        places = [np.flatnonzero(which == number) for number in used]
-        parts = [
-            self.sources[number].fetch(rows[place] - self.ends[number], epoch)
-            for number, place in zip(used, places, strict=True)
-        ]
-        return picked.put_in_order(parts, places).built_as(self.common.structure)
+        places = picked.places_of_each(which) or {0: which}
+        parts = [self.sources[n].fetch(rows[place] - self.ends[n], epoch) for n, place in places.items()]
+        return picked.put_in_order(parts, list(places.values())).built_as(self.common.structure)
 
 
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
