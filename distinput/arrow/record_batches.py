@@ -3,7 +3,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -405,17 +404,7 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
 
 def _leaf_array(column: Column, kind: Any, name: str) -> Any:
     try:
-        if isinstance(column, Dense):
-            array = column.array
-            if not array.dtype.isnative:
-                array = array.astype(array.dtype.newbyteorder("="))
-            return _listed(column_to_arrow(Dense(array.reshape(-1))), array.shape, kind)
-        if isinstance(column, Strings):
-            return _listed(column_to_arrow(column.reshape((-1,))), column.starts.shape, kind)
-        if isinstance(column, Ragged):
-            items = _leaf_array(column.gathered(), kind.value_type, name)
-            return pa.LargeListArray.from_arrays(pa.array(splits_of(column.sizes)), items)
-        if isinstance(column, RaggedBatches):
+        if isinstance(column, Dense | Strings | Ragged | RaggedBatches):
             array = column_to_arrow(column)
             if array.type == kind:
                 return array
@@ -428,21 +417,6 @@ def _leaf_array(column: Column, kind: Any, name: str) -> Any:
             f"to_arrow: column {name!r} cannot become {kind}: {error}; byte strings that are not UTF-8 stay binary without "
             "text="
         ) from error
-
-
-def _listed(flat: Any, shape: tuple[int, ...], kind: Any) -> Any:
-    """Values laid out as rows [n, ...] of a type."""
-    levels = [kind]
-    for _ in shape[1:]:
-        levels.append(levels[-1].value_type)
-    array = flat if flat.type == levels[-1] else flat.cast(levels[-1])
-    for axis in range(len(shape) - 1, 0, -1):
-        if types.is_fixed_size_list(levels[axis - 1]):
-            array = pa.FixedSizeListArray.from_arrays(array, shape[axis])
-        else:
-            offsets = np.arange(prod(shape[:axis]) + 1, dtype=np.int64) * shape[axis]
-            array = pa.LargeListArray.from_arrays(pa.array(offsets), array)
-    return array
 
 
 def _of_value(value: Any, kind: Any) -> Any:
