@@ -212,13 +212,11 @@ def picked(block: Block, numbers: Ints) -> ColumnBlock:
     >>> batch[:, 0].tolist()
     [5000, 0]
     """
-    columns = [_picked_column(column, numbers) for column in block.columnar().columns]
+    columns = [
+        chosen(column.array, numbers) if isinstance(column, Dense) else column.take(numbers)
+        for column in block.columnar().columns
+    ]
     return ColumnBlock(block.structure, columns, len(numbers))
-
-
-def _picked_column(column: Column, numbers: Ints) -> Column:
-    """See `picked`."""
-    return chosen(column.array, numbers) if isinstance(column, Dense) else column.take(numbers)
 
 
 def chosen(source: RowArray, numbers: Ints) -> Dense | Picked:

@@ -321,14 +321,11 @@ class Shuffle(Shuffled):
             # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not:
             # other elements may take the positions of those that follow, so the elements themselves must wait.
             if not (run.asked.dropping and self.input.may_fail):
-                return self._by_number(state, run)
+                # Only positions are shuffled, and rows are fetched by them.
+                return self.counted(fetched(self.input, self.numbers(state), state["epoch"], self.group, run), state)
             begin = {**state, "row": 0, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
             return _behind(state["row"], self._by_slots(begin, self.key_of_pass(state), run.by_block()))
         return self._by_slots(state, self.key_of_pass(state), run.by_block())
-
-    def _by_number(self, state: State, run: Run) -> Stream:
-        """The blocks of an input with random access: only positions are shuffled, and rows are fetched by them."""
-        yield from self.counted(fetched(self.input, self.numbers(state), state["epoch"], self.group, run), state)
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """The positions of the elements from a state on in an input with random access."""
