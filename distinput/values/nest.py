@@ -475,9 +475,5 @@ def _build_source(structure: Structure, count: Iterator[int], names: dict[str, A
         items = "{" + ", ".join(members) + "}"
         return items if structure.mapping is None else f"{_named(structure.mapping, names)}({items})"
     assert structure.cls is not None, "of a namedtuple or dataclass"
-    return (
-        _named(maker(structure.cls), names)
-        + "("
-        + ", ".join(f"{k}={p}" for k, p in zip(structure.keys, parts, strict=True))
-        + ")"
-    )
+    fields = ", ".join(f"{key}={part}" for key, part in zip(structure.keys, parts, strict=True))
+    return f"{_named(maker(structure.cls), names)}({fields})"
