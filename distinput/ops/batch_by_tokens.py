@@ -217,7 +217,7 @@ class BatchByTokens(Node):
         if self.length_func is not None:
             yield from self._asked(self.length_func, state, run)
             return
-        for rows, _, _, at in passing_over(self._opened(state, run), state):
+        for rows, at in passing_over(self._opened(state, run), state):
             sizes = np.zeros(rows.size, np.int64)
             if rows.size:
                 columns = rows.columnar().columns

@@ -162,7 +162,7 @@ def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) 
     for step in steps:
         step.decide(run)
     calls = [(step, step.refills()) for step in steps]
-    for block, _, _, at in passing_over(upstream, state):
+    for block, at in passing_over(upstream, state):
         if type(block) is Failure:
             yield block, at(0)
             continue

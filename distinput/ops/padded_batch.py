@@ -102,9 +102,8 @@ class PaddedBatch(Batching):
         late = run.late(self) if run.by_element else None
         pending: list[Block] = []  # rows of a batch that is not full
         missing, mark = size, state
-        for rows, _, _, mark_at in passing_over(
-            without_sparse("padded_batch", self.input.open(state["input"], run.by_block())), state
-        ):
+        upstream = without_sparse("padded_batch", self.input.open(state["input"], run.by_block()))
+        for rows, mark_at in passing_over(upstream, state):
             first = 0
             if type(rows) is Failure:  # the elements gathered for its batch are lost with it
                 yield rows, mark_at(0)

@@ -338,7 +338,7 @@ class ShardBatches(Node):
             return {**made, "skip": mark["skip"]} if mark["skip"] else made
 
         upstream = self.input.open(state["input"], run)
-        for block, _, _, at in passing_over(upstream, {"input": state["input"], "skip": state.get("skip", 0)}):
+        for block, at in passing_over(upstream, {"input": state["input"], "skip": state.get("skip", 0)}):
             if type(block) is Failure:
                 yield block, here(1, at(0))
                 begin += begin >= 0
@@ -354,9 +354,7 @@ class ShardBatches(Node):
     def _shares(self, block: Block) -> Block:
         if self.num_shards == 1:
             return block
-        counts, error = row_counts("shard_batches", block)
-        if error is not None:
-            raise error
+        counts = row_counts("shard_batches", block)
         columns = [self._rows(column, counts) for column in block.materialize().folded().columns]
         return ColumnBlock(block.structure, unfolded(columns), block.size)
 
