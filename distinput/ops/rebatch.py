@@ -16,6 +16,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
+from distinput.plan.families import stacked_batches
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, above
 from distinput.run.run import Run
 from distinput.values.leaves import shape_of
@@ -346,28 +347,11 @@ class Rebatch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
-        return self._of_one_size(queue, run) if len(self.sizes) == 1 else self._of_sizes(queue, state, run)
-
-    def _of_one_size(self, queue: RowQueue, run: Run) -> Stream:
-        (size,) = self.sizes
-        mark = queue.mark()
-        while True:
-            before = mark
-            if queue.fill(size):
-                block = queue.take_groups(size, lazily=run.by_element)
-            elif queue.failure is not None:  # the rows gathered for this batch go with it
-                failure, mark = queue.passed(), queue.mark()
-                yield failure, {**mark, "next": 0}
-                continue
-            elif queue.size and not self.drop_remainder:
-                size = queue.size
-                block = queue.take(size)
-            else:
-                return
-            mark = queue.mark()
-            for made, done in stacked_parts(block, size, _differing, tolerant=run.tolerant):
-                here = mark if done == block.size else {**before, "skip": before["skip"] + done}
-                yield made, {**here, "next": 0}
+        if len(self.sizes) > 1:
+            return self._of_sizes(queue, state, run)
+        (size,), drops = self.sizes, self.drop_remainder
+        made = stacked_batches(queue, size, run, drop_remainder=drops, lost=RowQueue.passed, told=_differing)
+        return ((block, {**mark, "next": 0}) for block, mark in made)
 
     def _of_sizes(self, queue: RowQueue, state: State, run: Run) -> Stream:
         sizes, place, inner = self.sizes, state["next"], state.get("inner")
