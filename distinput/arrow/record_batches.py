@@ -192,8 +192,7 @@ def _columns(structure: Structure) -> tuple[list[str], Sequence[Structure]]:
 
 
 def _fields(structure: Structure, where: str) -> tuple[list[str], list[Structure]]:
-    keys = structure.keys or range(len(structure.children))
-    kept = [(str(key), child) for key, child in zip(keys, structure.children, strict=True) if child.kind != "none"]
+    kept = [(str(key), child) for key, child in structure.members if child.kind != "none"]
     names = [name for name, _ in kept]
     if len(set(names)) != len(names):
         raise InvalidArgumentError(f"to_arrow: several items of {where} would have the same name: {', '.join(names)}")

@@ -335,7 +335,7 @@ def _told_rows(at: Structure, names: Names = (None,)) -> Iterator[str]:
     """The names of all lists of structs, as readers tell of them."""
     if at.told.startswith("rows"):
         yield names[-1] or ""
-    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+    for key, child in at.members:
         yield from _told_rows(child, _names_below(at, key, names))
 
 
@@ -359,7 +359,7 @@ def _names_below(at: Structure, key: Any, names: Names) -> Names:
 
 def _components(at: Structure, names: Names = (None,)) -> Iterator[tuple[list[str], bool]]:
     """What the components of an element may be called, in order, and whether they are leaves; marks have no names."""
-    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+    for key, child in at.members:
         below = () if is_nullable(at) and key == "valid" else _names_below(at, key, names)
         yield _called(child, below), child.kind == "leaf"
         yield from _components(child, below)
@@ -384,9 +384,7 @@ def _around(spec: Spec, name: str) -> str | None:
 
 
 def _with_children(at: Structure, names: Names, walk: Callable[[Structure, Names], Structure]) -> Structure:
-    keys = at.keys or range(len(at.children))
-    pairs = zip(keys, at.children, strict=True)
-    return replace(at, children=tuple([walk(child, _names_below(at, key, names)) for key, child in pairs]))
+    return replace(at, children=tuple([walk(child, _names_below(at, key, names)) for key, child in at.members]))
 
 
 def _form_of(

@@ -155,13 +155,18 @@ class Structure:
         source = _build_source(self, count, names)
         return _compiled(source, tuple(names.items()))
 
+    @property
+    def members(self) -> Iterator[tuple[Any, "Structure"]]:
+        """Its members by key, or by number where they have none."""
+        return zip(self.keys or range(len(self.children)), self.children, strict=True)
+
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """A readable path of each leaf, such as `['image']` or `[0]['x']`; `` for a bare leaf."""
         if self.kind == "leaf":
             return ("",)
         found = []
-        for key, child in zip(self.keys or range(len(self.children)), self.children, strict=True):
+        for key, child in self.members:
             step = f".{key}" if self.kind in ("namedtuple", "dataclass") else f"[{key!r}]"
             found += [step + rest for rest in child.paths]
         return tuple(found)
