@@ -225,11 +225,6 @@ def rows_column(ragged: "RaggedTensor") -> "Ragged | RaggedBatches":
     return Ragged(array_column(values), starts, sizes, loose=True)
 
 
-def rows_of(value: Any) -> Column:
-    """The rows of an array or of a ragged tensor."""
-    return rows_column(value) if is_ragged(value) else array_column(value)
-
-
 def column_of_ragged(items: "Sequence[RaggedTensor]") -> RaggedBatches:
     """Ragged tensors, at least one, as a column.
 

@@ -290,18 +290,18 @@ class MapCalls(OneForOne):
         return (whole_block.tried(afresh, self.input),)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
+        no_mark = partial(same, {})  # elements that are fetched by position have no marks
         chain, given = self._chain(), self.input.fetch(rows, epoch)
         if not given.size:
             return Block.of(self.spec.structure, [])
-        at = partial(same, {})  # elements that are fetched by position have no marks
         made: Iterator[MadeBlock]
         if not isinstance(chain, Chain):
-            made = iter([(chain.block(given), at, given)])
+            made = iter([(chain.block(given), no_mark, given)])
         else:
             results = list(chain.results(given))
             if len(results) < given.size:
                 raise stopped()
-            made = _formed(results, given, at, _raised, chain.said)
+            made = _formed(results, given, no_mark, _raised, chain.said)
         checked = self._held(made, lambda _: None, tolerant=False)
         return concat_blocks([block for block, _ in checked])
 

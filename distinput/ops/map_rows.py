@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
 from distinput.columns.column import Column, Dense, Ints, StackError, Strings
-from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_of
+from distinput.columns.ragged import Arrays, Ragged, ragged_tensor
 from distinput.columns.rows import Stream, loosened, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
@@ -17,6 +17,7 @@ from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
 from distinput.names.lazy import dataclass
 from distinput.ops.on_error import guarded
+from distinput.ops.slices import rows_of
 from distinput.plan.binding import take_functions
 from distinput.plan.check import refuse_sparse
 from distinput.plan.families import Fused, Neighbours, Signed

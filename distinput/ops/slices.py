@@ -11,8 +11,8 @@ import numpy as np
 
 from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
-from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.columns.ragged import Datasets, rows_of
+from distinput.columns.column import Column, Dense, Ints, Strings, array_column
+from distinput.columns.ragged import Datasets, rows_column
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import Digest, State, common_folder, texts_of, word_of
@@ -329,6 +329,11 @@ def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
         raise InvalidArgumentError(f"{who}: {error}; {cure}") from None
     except arrow.ArrowDamageError as error:
         raise InvalidArgumentError(f"{who}: the array is damaged: {error}") from error
+
+
+def rows_of(value: Any) -> Column:
+    """The rows of an array or of a ragged tensor."""
+    return rows_column(value) if is_ragged(value) else array_column(value)
 
 
 def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:
