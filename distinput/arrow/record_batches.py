@@ -65,7 +65,8 @@ def _binary(column: Strings) -> Any:
     starts = column.starts.reshape(-1)
     ends = starts + column.sizes.reshape(-1)
     if len(starts) and (starts[1:] == ends[:-1]).all():
-        data, offsets = np.ascontiguousarray(column.data), np.append(starts, ends[-1])
+        first, last = starts[0], ends[-1]  # offsets from 0 on: with others `if_else` of pyarrow 17 makes invalid arrays
+        data, offsets = np.ascontiguousarray(column.data[first:last]), np.append(starts, last) - first
     else:
         data, offsets = column.side_by_side()
     return pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
