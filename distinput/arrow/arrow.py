@@ -992,11 +992,7 @@ def _spans(flat: _Flat, starts: Ints, sizes: Ints) -> Ragged | RaggedBatches:
 
 def _view_spans(array: Any) -> tuple[Ints, Ints]:
     """Where each list of an array of list views begins in its values, and how long it is."""
-    if not len(array):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    stored = np.dtype(np.int64 if types.is_large_list_view(array.type) else np.int32)
-    spans = [np.frombuffer(b, stored, len(array), array.offset * stored.itemsize) for b in array.buffers()[1:3]]
-    starts, sizes = [each.astype(np.int64) for each in spans]
+    starts, sizes = [each.to_numpy().astype(np.int64) for each in (array.offsets, array.sizes)]
     if array.null_count:
         starts[_is_null(array)] = 0
     return starts, sizes
@@ -1039,9 +1035,8 @@ def _fixed_lists(array: Any, place: _Place) -> Any:
         return np.asarray(items.reshape(n, size).any(axis=1), np.bool_)
 
     def lists(flat: _Flat) -> Column:
-        if isinstance(flat, Ragged | RaggedBatches):
-            return RaggedBatches(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
-        shape = (flat.array if isinstance(flat, Dense) else flat.starts).shape
-        return flat.reshape((n, size, *shape[1:]))
+        if isinstance(flat, Dense | Strings):
+            return flat.reshape((n, size, *flat.inner))
+        return _spans(flat, np.arange(n, dtype=np.int64) * size, np.full(n, size, np.int64))
 
     return _of_each(_to_columns(inner, place.items(holding)), place, inner.type, lists)

@@ -3,20 +3,20 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from distinput.columns.block import Block
-from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import as_decimals, as_str
+from distinput.columns.column import Column, Dense, Strings, array_column
+from distinput.columns.python_values import as_decimals, as_str, in_lists
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import library
 from distinput.values.leaves import STRING, counts_several, is_ragged, shape_of
 from distinput.values.nest import Structure
 from distinput.values.nullable import is_nullable
+from distinput.values.ragged_rows import splits_of
 from distinput.values.ragged_tensor import arrow_rows, fixed_size_lists
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
@@ -57,26 +57,19 @@ def column_to_arrow(column: Column) -> Any:
     if isinstance(column, Strings):
         return fixed_size_lists(_binary(column), column.starts.shape)
     if isinstance(column, Ragged | RaggedBatches):
-        starts, sizes = column.starts, column.sizes
-        flat = column.flat
-        if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
-            flat = column.unstack()  # type: ignore[assignment]  # of the same kind
-            starts = np.cumsum(sizes) - sizes
-        end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
-        return pa.LargeListArray.from_arrays(pa.array(np.concatenate((starts, end))), column_to_arrow(flat))
+        return pa.LargeListArray.from_arrays(pa.array(splits_of(column.sizes)), column_to_arrow(column.unstack()))
     return pa.array([item.tolist() if isinstance(item, np.ndarray) else item for item in column.values()])
 
 
 def _binary(column: Strings) -> Any:
-    starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
-    data = column.data
-    if len(starts) and (starts[1:] != (starts + sizes)[:-1]).any():
-        compact = Strings(data, starts, sizes).compact()
-        data, starts = compact.data, compact.starts
-    end = starts[-1:] + sizes[-1:] if len(starts) else np.zeros(1, np.int64)
-    offsets = np.concatenate((starts, end))
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.large_binary(), len(starts), buffers)
+    starts = column.starts.reshape(-1)
+    ends = starts + column.sizes.reshape(-1)
+    if len(starts) and (starts[1:] == ends[:-1]).all():
+        first, last = starts[0], ends[-1]  # offsets from 0 on: with others `if_else` of pyarrow 17 makes invalid arrays
+        data, offsets = np.ascontiguousarray(column.data[first:last]), np.append(starts, last) - first
+    else:
+        data, offsets = column.side_by_side()
+    return pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 # ----------------------------------------------------------------------------
@@ -200,8 +193,7 @@ def _columns(structure: Structure) -> tuple[list[str], Sequence[Structure]]:
 
 
 def _fields(structure: Structure, where: str) -> tuple[list[str], list[Structure]]:
-    keys = structure.keys or range(len(structure.children))
-    kept = [(str(key), child) for key, child in zip(keys, structure.children, strict=True) if child.kind != "none"]
+    kept = [(str(key), child) for key, child in structure.members if child.kind != "none"]
     names = [name for name, _ in kept]
     if len(set(names)) != len(names):
         raise InvalidArgumentError(f"to_arrow: several items of {where} would have the same name: {', '.join(names)}")
@@ -233,7 +225,7 @@ def _type_of(structure: Structure, leaves: Any, name: str, text: bool | None, pa
     kind = _kept_type(structure, leaves, name, text, inside)
     if structure.is_rows:
         rows: Any = structure.mapping
-        form = _form_in(kind, rows.rank, rows.form)
+        form = in_lists(rows.form, _depth(kind) - rows.rank)
         with suppress(_NoRowsError):
             kind, inside = _rows_type(kind, form), _rows_paths(inside, name, form)
     paths += inside
@@ -282,8 +274,6 @@ def _leaf_type(leaf: LeafSpec, name: str, text: bool, digits: str = "") -> Any:
 
 def _check_told(by_name: dict[str, Any], name: str) -> None:
     """Refuse a `Nullable` that says nothing: whose value is None, or whose mark is no truth value."""
-    from pyarrow import types
-
     kind: Any = by_name.get("valid")
     while _is_list(kind):
         kind = kind.value_type
@@ -305,7 +295,7 @@ def _told_type(value: Any, valid: Any, name: str, paths: list[str]) -> tuple[Any
     if types.is_boolean(valid):
         return value, [*paths, name]
     if types.is_struct(value):
-        form = _plain_rows(value)
+        form = ("lists", _plain_form(value))
         try:
             value, paths = _rows_type(value, form), _rows_paths(paths, name, form)
         except _NoRowsError:
@@ -363,7 +353,7 @@ def _rows_in(structure: Structure, kind: Any) -> tuple[Any, Any] | None:
     """The type without the lists of structs that `as_rows` makes, and the form of these; None: it makes none of this type."""
     if structure.is_rows:
         rows: Any = structure.mapping
-        form = _form_in(kind, rows.rank, rows.form)
+        form = in_lists(rows.form, _depth(kind) - rows.rank)
         with suppress(_NoRowsError):
             columns = _columns_type(kind, form)
             return (columns, form) if _rows_type(columns, form) == kind else None
@@ -400,7 +390,7 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
             return array
         return compute.if_else(valid, array, pa.scalar(None, array.type))
     if types.is_struct(array.type):
-        array = _rows_array(array, _plain_rows(array.type), name)
+        array = _relisted(array, _plain_form(array.type), name)
     items = array.flatten()
     if len(array) and not array.value_lengths().cast("int64").equals(valid.value_lengths().cast("int64")):
         raise InvalidArgumentError(
@@ -414,16 +404,7 @@ def _with_nulls(array: Any, valid: Any, name: str) -> Any:
 
 def _leaf_array(column: Column, kind: Any, name: str) -> Any:
     try:
-        if isinstance(column, Dense):
-            array = column.array
-            if not array.dtype.isnative:
-                array = array.astype(array.dtype.newbyteorder("="))
-            return _listed(column_to_arrow(Dense(array.reshape(-1))), array.shape, kind)
-        if isinstance(column, Strings):
-            return _listed(column_to_arrow(column.reshape((-1,))), column.starts.shape, kind)
-        if isinstance(column, Ragged):
-            return _of_ragged(column, kind)
-        if isinstance(column, RaggedBatches):
+        if isinstance(column, Dense | Strings | Ragged | RaggedBatches):
             array = column_to_arrow(column)
             if array.type == kind:
                 return array
@@ -438,36 +419,6 @@ def _leaf_array(column: Column, kind: Any, name: str) -> Any:
         ) from error
 
 
-def _listed(flat: Any, shape: tuple[int, ...], kind: Any) -> Any:
-    """Values laid out as rows [n, ...] of a type."""
-    levels = [kind]
-    for _ in shape[1:]:
-        levels.append(levels[-1].value_type)
-    array = flat if flat.type == levels[-1] else flat.cast(levels[-1])
-    for axis in range(len(shape) - 1, 0, -1):
-        if types.is_fixed_size_list(levels[axis - 1]):
-            array = pa.FixedSizeListArray.from_arrays(array, shape[axis])
-        else:
-            offsets = np.arange(prod(shape[:axis]) + 1, dtype=np.int64) * shape[axis]
-            array = pa.LargeListArray.from_arrays(pa.array(offsets), array)
-    return array
-
-
-def _of_ragged(column: Ragged, kind: Any) -> Any:
-    starts, sizes = column.starts, column.sizes
-    flat, first = column.flat, 0
-    if not len(starts) or (starts[1:] != (starts + sizes)[:-1]).any():
-        flat = column.gathered()
-        ends = np.cumsum(sizes)
-    else:
-        first = int(starts[0])
-        ends = starts + sizes
-        flat = flat.rows(first, int(ends[-1]))
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.subtract(ends, first, out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _leaf_array(flat, kind.value_type, ""))
-
-
 def _of_value(value: Any, kind: Any) -> Any:
     """An array of one row."""
     if is_ragged(value):
@@ -476,16 +427,12 @@ def _of_value(value: Any, kind: Any) -> Any:
             pa.array(value.row_splits),
             _of_value(inner, kind.value_type).flatten()
             if is_ragged(inner)
-            else _leaf_array(_column(inner), kind.value_type.value_type, ""),
+            else _leaf_array(array_column(inner), kind.value_type.value_type, ""),
         )
         return pa.LargeListArray.from_arrays(pa.array([0, len(rows)], pa.int64()), rows)
     if not shape_of(value):
         return pa.array([value if isinstance(value, bytes) else value.item()], kind)
-    return _leaf_array(_column(value[None]), kind, "")
-
-
-def _column(array: np.ndarray[Any, Any]) -> Column:
-    return Strings.of_array(array) if array.dtype == STRING else Dense(array)
+    return _leaf_array(array_column(value[None]), kind, "")
 
 
 # ----------------------------------------------------------------------------
@@ -500,13 +447,6 @@ class _NoRowsError(Exception):
     """A type is none of which rows can be made."""
 
 
-def _form_in(kind: Any, rank: int, form: Any) -> Any:
-    """The form of a column of elements or batches of them, where `rank` lists are around the first leaf of an element."""
-    for _ in range(_depth(kind) - rank):
-        form = (*form[:2], form[2] + 1) if form[0] == "told" else ("lists", form)
-    return form
-
-
 def _rows_type(kind: Any, form: Any) -> Any:
     """The type with lists of structs.
 
@@ -514,17 +454,13 @@ def _rows_type(kind: Any, form: Any) -> Any:
       _NoRowsError: the lists of a struct cannot be equally long, or a struct holds values and marks that are no rows.
     """
     match form:
-        case ("told", inner, more) if more:
-            return _list_like(_list(kind), _rows_type(kind.value_type, ("told", inner, more - 1)))
-        case ("told", inner, _):
+        case ("told", inner):
             made = _rows_type(kind, inner)
             if types.is_fixed_size_list(made) or (inner == ("leaf",) and types.is_struct(kind)):
                 raise _NoRowsError
             return made
         case ("lists", inner):
             return _list_like(_outer(kind), _rows_type(_peeled_type(kind), inner))
-        case ("rows", parts):
-            return _list_like(_outer(kind), _rows_type(_peeled_type(kind), ("dict", parts)))
         case ("dict", parts):
             return pa.struct([(field.name, _rows_type(field.type, part)) for field, part in _parts_of(kind, parts)])
     return kind
@@ -542,14 +478,10 @@ def _columns_type(kind: Any, form: Any, around: Sequence[Any] = ()) -> Any:
       _NoRowsError: it is no such type.
     """
     match form:
-        case ("told", inner, more) if more:
-            kind = _list_like(_list(kind), _columns_type(kind.value_type, ("told", inner, more - 1)))
-        case ("told", inner, _):
+        case ("told", inner):
             kind = _columns_type(kind, inner)
         case ("lists", inner):
             return _columns_type(_list(kind).value_type, inner, (*around, kind))
-        case ("rows", parts):
-            return _columns_type(_list(kind).value_type, ("dict", parts), (*around, kind))
         case ("dict", parts):
             return pa.struct(
                 [(field.name, _columns_type(field.type, part, around)) for field, part in _parts_of(kind, parts)]
@@ -559,13 +491,11 @@ def _columns_type(kind: Any, form: Any, around: Sequence[Any] = ()) -> Any:
     return kind
 
 
-def _plain_rows(kind: Any) -> Any:
-    """The form of rows in which all structs of a struct are structs."""
-    return ("rows", tuple([(field.name, _plain_form(field.type)) for field in kind]))
-
-
 def _plain_form(kind: Any) -> Any:
-    return ("dict", _plain_rows(kind)[1]) if types.is_struct(kind) else ("leaf",)
+    """The form of what is in rows in which all structs of a struct are structs."""
+    if not types.is_struct(kind):
+        return ("leaf",)
+    return ("dict", tuple([(field.name, _plain_form(field.type)) for field in kind]))
 
 
 def _is_list(kind: Any) -> bool:
@@ -623,14 +553,10 @@ def _rows_array(array: Any, form: Any, name: str) -> Any:
       InvalidArgumentError: the lists of a struct differ in length.
     """
     match form:
-        case ("told", inner, more) if more:
-            return _relisted(array, ("told", inner, more - 1), name)
-        case ("told", inner, _):
+        case ("told", inner):
             return _rows_array(array, inner, name)
         case ("lists", inner):
             return _relisted(array, inner, name)
-        case ("rows", parts):
-            return _relisted(array, ("dict", parts), name)
         case ("dict", parts):
             forms = {str(key): part for key, part in parts}
             fields = [
@@ -649,13 +575,13 @@ def _rows_paths(paths: Sequence[str], name: str, form: Any) -> list[str]:
     def walk(form: Any, at: str, level: int) -> None:
         levels.setdefault(at, level)
         match form:
-            case ("told", inner, _):  # a mark has made rows of what is around its structs
+            case ("told", inner):  # a mark has made rows of what is around its structs
                 walk(inner, at, level if inner == ("leaf",) else 0)
             case ("lists", inner):
                 walk(inner, at, level + 1)
-            case (word, parts):
+            case ("dict", parts):
                 for key, part in parts:
-                    walk(part, f"{at}.{key}", level + (word == "rows"))
+                    walk(part, f"{at}.{key}", level)
 
     walk(form, name, 0)
     made = []

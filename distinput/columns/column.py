@@ -416,3 +416,8 @@ class Strings(Column):
         if last - first > 2 * int(self.sizes.sum()) + 1024:
             return self.compact()
         return Strings(self.data[first:last], self.starts - first, self.sizes)
+
+
+def array_column(array: Array) -> Dense | Strings:
+    """The rows of an array [n, ...], of which views are handed out."""
+    return Strings.of_array(array) if array.dtype == STRING else Dense(array)

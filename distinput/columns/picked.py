@@ -212,13 +212,11 @@ def picked(block: Block, numbers: Ints) -> ColumnBlock:
     >>> batch[:, 0].tolist()
     [5000, 0]
     """
-    columns = [_picked_column(column, numbers) for column in block.columnar().columns]
+    columns = [
+        chosen(column.array, numbers) if isinstance(column, Dense) else column.take(numbers)
+        for column in block.columnar().columns
+    ]
     return ColumnBlock(block.structure, columns, len(numbers))
-
-
-def _picked_column(column: Column, numbers: Ints) -> Column:
-    """See `picked`."""
-    return chosen(column.array, numbers) if isinstance(column, Dense) else column.take(numbers)
 
 
 def chosen(source: RowArray, numbers: Ints) -> Dense | Picked:
@@ -295,6 +293,14 @@ def check_rows(rows: Ints, count: int) -> None:
         raise IndexError(f"rows must be from 0 to {count - 1}, got {rows.tolist()!s:.80}")
 
 
+def places_of_each(numbers: Ints) -> dict[int, Ints]:
+    """For each number that occurs, its places in ascending order."""
+    order = np.argsort(numbers, kind="stable")
+    found, starts = np.unique(numbers[order], return_index=True)
+    ends = [*starts[1:], len(order)]
+    return {number: order[a:b] for number, a, b in zip(found.tolist(), starts, ends[: len(starts)], strict=True)}
+
+
 def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:
     """Elements of several blocks as one: element i of blocks[k] becomes element places[k][i].
 
@@ -311,12 +317,14 @@ def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:
         return blocks[0]
     size = sum(block.size for block in blocks)
     columns = [
-        _in_order(parts, places, size) for parts in zip(*[block.columnar().columns for block in blocks], strict=True)
+        columns_in_order(parts, places, size)
+        for parts in zip(*[block.columnar().columns for block in blocks], strict=True)
     ]
     return ColumnBlock(blocks[0].structure, columns, size)
 
 
-def _in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Column:
+def columns_in_order(parts: Sequence[Column], places: Sequence[Ints], size: int) -> Column:
+    """Rows of several columns as one: row i of parts[k] becomes row places[k][i]."""
     picked = in_order(parts, places, size)
     if picked is not None:
         return picked

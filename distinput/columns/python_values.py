@@ -82,8 +82,8 @@ class RowDicts:
     Args:
       name: of the dict, for errors.
       rank: dimensions of the first list in it where a single element is handed out; a batch has one more.
-      form: of what is in it: "leaf"; "told", the form of the value, and the dimensions of the mark; "lists", and the
-        form of their items; or "dict" or "rows", and the forms of the parts by name.
+      form: of what is in it: "leaf"; "told", and the form of the value; "lists", and the form of their items; or
+        "dict", and the forms of the parts by name.
       cls: of the dict, if that is no plain one.
     """
 
@@ -98,28 +98,20 @@ class RowDicts:
             first = next(iter(first.values()), None)
         if not isinstance(first, np.ndarray | RaggedTensor):
             return items if self.cls is None else self.cls(items)
-        return self._made(self.form, _listed(items), first.ndim - self.rank)
+        return self._made(in_lists(self.form, first.ndim - self.rank), _listed(items))
 
-    def _made(self, form: Any, lists: Any, depth: int) -> Any:
-        if depth > 0:
-            return [self._made(form, _at(lists, row), depth - 1) for row in range(self._length(lists))]
+    def _made(self, form: Any, lists: Any) -> Any:
         match form:
-            case ("told", inner, more) if more:
-                rows = (_at(lists, row) for row in range(self._length(lists)))
-                return [self._made(("told", inner, more - 1), row, 0) for row in rows]
-            case ("told", inner, _):
-                return self._made(inner, lists["value"], 0) if lists["valid"] else None
-            case ("lists", inner):
-                return [self._made(inner, _at(lists, row), 0) for row in range(self._length(lists))]
-            case ("dict", parts):
-                return {name: self._made(part, lists[name], 0) for name, part in parts}
-            case ("rows", parts) if all(part == ("leaf",) for _, part in parts):
+            case ("told", inner):
+                return self._made(inner, lists["value"]) if lists["valid"] else None
+            case ("lists", ("dict", parts)) if all(part == ("leaf",) for _, part in parts):
                 self._length(lists)
                 names = [name for name, _ in parts]
                 return [dict(zip(names, row, strict=True)) for row in zip(*map(lists.get, names), strict=True)]
-            case ("rows", parts):
-                rows = (_at(lists, row) for row in range(self._length(lists)))
-                return [{name: self._made(part, row[name], 0) for name, part in parts} for row in rows]
+            case ("lists", inner):
+                return [self._made(inner, _at(lists, row)) for row in range(self._length(lists))]
+            case ("dict", parts):
+                return {name: self._made(part, lists[name]) for name, part in parts}
         return lists
 
     def at_once(self, structure: Structure, columns: Sequence[Column]) -> list[Any]:
@@ -137,7 +129,7 @@ class RowDicts:
         rank = _rank(columns[place])
         if first.kind != "leaf" or not rank or rank < self.rank:
             raise NotAtOnceError
-        return _values(self.form, lists, rank - self.rank)
+        return _values(in_lists(self.form, rank - self.rank), lists)
 
     def _length(self, lists: Any) -> int:
         sizes = set(_sizes(lists))
@@ -147,6 +139,13 @@ class RowDicts:
                 "they must have the same length"
             )
         return sizes.pop()
+
+
+def in_lists(form: Any, depth: int) -> Any:
+    """The form of lists in lists, so many, of what has a form."""
+    for _ in range(depth):
+        form = ("lists", form)
+    return form
 
 
 def _listed(value: Any) -> Any:
@@ -213,17 +212,22 @@ def with_made(at: Structure, value: dict[str, Any]) -> Structure:
     return replace(at, mapping=made, told=told)
 
 
-def _form_json(form: Any, at: Structure) -> Any:
+def _form_json(form: Any, at: Structure, depth: int = 0) -> Any:
+    """A form in so many lists: of a value that is told their number, of a dict all but one, which makes "rows" of it."""
     match form:
         case ("leaf",):
             return "leaf"
-        case ("told", inner, more):
-            return {"told": more, "value": _form_json(inner, at.children[1])}
         case ("lists", inner):
-            return {"lists": _form_json(inner, at)}
-        case (kind, parts):
+            return _form_json(inner, at, depth + 1)
+        case ("told", inner):
+            return {"told": depth, "value": _form_json(inner, at.children[1])}
+        case (_, parts):
             by_key = dict(parts)
-            return {kind: [_form_json(by_key[key], child) for key, child in zip(at.keys, at.children, strict=True)]}
+            found = [_form_json(by_key[key], child) for key, child in zip(at.keys, at.children, strict=True)]
+            made: Any = {"rows" if depth else "dict": found}
+            for _ in range(depth - 1):
+                made = {"lists": made}
+            return made
 
 
 def _form_of_json(value: Any, at: Structure) -> Any:
@@ -231,13 +235,14 @@ def _form_of_json(value: Any, at: Structure) -> Any:
         return ("leaf",)
     of_kind(value, "a form of rows", dict)
     if "told" in value and at.keys == ("valid", "value"):
-        return ("told", _form_of_json(member(value, "value"), at.children[1]), _dimensions(value, "told"))
+        told = ("told", _form_of_json(member(value, "value"), at.children[1]))
+        return in_lists(told, _dimensions(value, "told"))
     if "lists" in value:
         return ("lists", _form_of_json(value["lists"], at))
     kind = "rows" if "rows" in value else "dict"
     parts = items_of(member(value, kind), repr(kind), len(at.keys))
     made = {key: _form_of_json(part, child) for key, part, child in zip(at.keys, parts, at.children, strict=True)}
-    return (kind, tuple([(key, made[key]) for key in at.order or at.keys]))
+    return in_lists(("dict", tuple([(key, made[key]) for key in at.order or at.keys])), kind == "rows")
 
 
 def _dimensions(value: Any, key: str) -> int:
@@ -324,32 +329,19 @@ def _rank(column: Column) -> int:
     return len(column.inner)
 
 
-def _values(form: Any, lists: Any, depth: int = 0) -> list[Any]:
+def _values(form: Any, lists: Any) -> list[Any]:
     """See `RowDicts._made`: of all rows of the columns."""
-    if depth > 0:
-        sizes, below = _below(lists)
-        return _sliced(_values(form, below, depth - 1), sizes)
     match form:
-        case ("told", inner, more) if more:
-            sizes, below = _below(lists)
-            return _sliced(_values(("told", inner, more - 1), below), sizes)
-        case ("told", inner, _):
+        case ("told", inner):
             values, valid = _values(inner, lists["value"]), _listed_rows(lists["valid"])
             return [value if here else None for value, here in zip(values, valid, strict=True)]
         case ("lists", inner):
             sizes, below = _below(lists)
             return _sliced(_values(inner, below), sizes)
         case ("dict", parts):
-            return _dicts(parts, lists)
-        case ("rows", parts):
-            sizes, below = _below(lists)
-            return _sliced(_dicts(parts, below), sizes)
+            names = tuple([name for name, _ in parts])
+            return _zipped(names)(*[_values(part, lists[name]) for name, part in parts])  # type: ignore[no-any-return]
     return _listed_rows(lists)
-
-
-def _dicts(parts: Sequence[tuple[Any, Any]], lists: Any) -> list[dict[Any, Any]]:
-    names = tuple([name for name, _ in parts])
-    return _zipped(names)(*[_values(part, lists[name]) for name, part in parts])  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=256)
@@ -400,8 +392,3 @@ def _below(lists: Any) -> tuple[Ints, Any]:
 
 def _sliced(items: list[Any], sizes: Ints) -> list[list[Any]]:
     return [items[start:stop] for start, stop in pairwise([0, *np.cumsum(sizes).tolist()])]
-
-
-def makes_rows(structure: Structure) -> bool:
-    """Whether some part becomes a list of dicts."""
-    return isinstance(structure.mapping, RowDicts) or any(map(makes_rows, structure.children))

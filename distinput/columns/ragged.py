@@ -3,11 +3,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from distinput.columns.column import Column, Dense, Ints, Strings
+from distinput.columns.column import Column, Dense, Ints, Strings, array_column
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
@@ -28,8 +28,33 @@ else:
 # ----------------------------------------------------------------------------
 
 
+class Spans(Column):
+    """Rows that are spans (start and length) over the column `flat`."""
+
+    __slots__ = ("flat", "sizes", "starts")
+    flat: Any
+    starts: Ints
+    sizes: Ints
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        """Of the values."""
+        return self.flat.dtype  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def lengths(self) -> Ints:
+        return self.sizes
+
+    @property
+    def nbytes(self) -> int:
+        per_row = self.flat.nbytes / max(1, len(self.flat))
+        return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
+
+
 @final
-class Ragged(Column):
+class Ragged(Spans):
     """Rows that differ in their first dimension: row i is `flat` rows starts[i] to starts[i] + sizes[i].
 
     Args:
@@ -39,26 +64,16 @@ class Ragged(Column):
         only rows of one length can be stacked.
     """
 
-    __slots__ = ("flat", "loose", "sizes", "starts")
+    __slots__ = ("loose",)
+    flat: Dense | Strings
+    atomic = True
 
     def __init__(self, flat: Dense | Strings, starts: Ints, sizes: Ints, loose: bool = False) -> None:
         self.flat, self.starts, self.sizes, self.loose = flat, starts, sizes, loose
 
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """Of the values."""
-        return self.flat.dtype
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
     def row(self, index: int) -> Any:
         start = self.starts[index]
         return self.flat.rows(start, start + self.sizes[index]).whole()
-
-    @property
-    def atomic(self) -> bool:
-        return True
 
     def values(self) -> Iterator[Any]:
         if not len(self.starts):
@@ -78,9 +93,6 @@ class Ragged(Column):
 
     def take(self, indices: Ints) -> "Ragged":
         return Ragged(self.flat, self.starts.take(indices), self.sizes.take(indices), self.loose)
-
-    def lengths(self) -> Ints | int | None:
-        return self.sizes
 
     def unstack(self) -> Column:
         return self.gathered()
@@ -109,11 +121,6 @@ class Ragged(Column):
     def copied(self) -> "Ragged":
         return Ragged(self.gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes, self.loose)
 
-    @property
-    def nbytes(self) -> int:
-        per_row = self.flat.nbytes / max(1, len(self.flat))
-        return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
-
 
 # ----------------------------------------------------------------------------
 # Rows that are ragged tensors: *spans* (start and length) over a column of their rows, which are not moved.
@@ -121,18 +128,14 @@ class Ragged(Column):
 
 
 @final
-class RaggedBatches(Column):
+class RaggedBatches(Spans):
     """Rows that are ragged tensors: row i is the ragged tensor of `flat` rows starts[i] to starts[i] + sizes[i]."""
 
-    __slots__ = ("flat", "sizes", "starts")
+    __slots__ = ()
+    flat: "Ragged | RaggedBatches"
 
     def __init__(self, flat: "Ragged | RaggedBatches", starts: Ints, sizes: Ints) -> None:
         self.flat, self.starts, self.sizes = flat, starts, sizes
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """Of the values."""
-        return self.flat.dtype
 
     @property
     def ragged_rank(self) -> int:
@@ -143,9 +146,6 @@ class RaggedBatches(Column):
     def item_shape(self) -> tuple[int, ...]:
         """The shape of a value under all ragged dimensions."""
         return self.flat.item_shape if isinstance(self.flat, RaggedBatches) else self.flat.flat.inner
-
-    def __len__(self) -> int:
-        return len(self.starts)
 
     def row(self, index: int) -> "RaggedTensor":
         start = int(self.starts[index])
@@ -178,9 +178,6 @@ class RaggedBatches(Column):
     def take(self, indices: Ints) -> "RaggedBatches":
         return RaggedBatches(self.flat, self.starts.take(indices), self.sizes.take(indices))
 
-    def lengths(self) -> Ints:
-        return self.sizes
-
     def unstack(self) -> "Ragged | RaggedBatches":
         starts, sizes, flat = self.starts, self.sizes, self.flat
         if isinstance(flat, Ragged) and not flat.loose:
@@ -194,11 +191,6 @@ class RaggedBatches(Column):
 
     def copied(self) -> "RaggedBatches":
         return RaggedBatches(self.unstack().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes)
-
-    @property
-    def nbytes(self) -> int:
-        per_row = self.flat.nbytes / max(1, len(self.flat))
-        return int(per_row * float(self.sizes.sum())) + 16 * len(self.sizes)
 
 
 def batches_of(rows: "Ragged | RaggedBatches", counts: Ints) -> RaggedBatches:
@@ -230,7 +222,7 @@ def rows_column(ragged: "RaggedTensor") -> "Ragged | RaggedBatches":
     starts, sizes = splits[:-1], splits[1:] - splits[:-1]
     if is_ragged(values):
         return RaggedBatches(rows_column(values), starts, sizes)
-    return Ragged(Strings.of_array(values) if values.dtype == STRING else Dense(values), starts, sizes, loose=True)
+    return Ragged(array_column(values), starts, sizes, loose=True)
 
 
 def column_of_ragged(items: "Sequence[RaggedTensor]") -> RaggedBatches:
@@ -292,6 +284,7 @@ class _Items(Column):
     """Rows that are one Python object each."""
 
     __slots__ = ("dtype", "items")
+    atomic = True
 
     def __init__(self, items: list[Any], dtype: np.dtype[Any]) -> None:
         self.items = items
@@ -303,9 +296,12 @@ class _Items(Column):
     def row(self, index: int) -> Any:
         return self.items[index]
 
-    @property
-    def atomic(self) -> bool:
-        return True
+    def rows(self, start: int, stop: int, step: int = 1) -> Self:
+        return type(self)(self.items[start:stop:step], self.dtype)
+
+    def take(self, indices: Ints) -> Self:
+        items = self.items
+        return type(self)([items[i] for i in indices.tolist()], self.dtype)
 
     def values(self) -> Iterator[Any]:
         return iter(self.items)
@@ -320,13 +316,6 @@ class Objects(_Items):
     """Rows of any kind, one Python object each."""
 
     __slots__ = ()
-
-    def rows(self, start: int, stop: int, step: int = 1) -> "Objects":
-        return Objects(self.items[start:stop:step], self.dtype)
-
-    def take(self, indices: Ints) -> "Objects":
-        items = self.items
-        return Objects([items[i] for i in indices.tolist()], self.dtype)
 
     def lengths(self) -> Ints | int | None:
         if any(not shape_of(item) for item in self.items):
@@ -345,13 +334,6 @@ class Arrays(_Items):
     """Rows that differ in their first dimension, each an array of its own; they are copied once, to their final place."""
 
     __slots__ = ()
-
-    def rows(self, start: int, stop: int, step: int = 1) -> "Arrays":
-        return Arrays(self.items[start:stop:step], self.dtype)
-
-    def take(self, indices: Ints) -> "Arrays":
-        items = self.items
-        return Arrays([items[i] for i in indices.tolist()], self.dtype)
 
     def lengths(self) -> Ints:
         return np.fromiter(map(len, self.items), np.int64, len(self.items))
@@ -377,6 +359,7 @@ class Datasets(_Items):
     """Rows that hold elements: datasets and lists of them, as nodes and tuples of nodes, shown as handles; or Optionals."""
 
     __slots__ = ()
+    atomic = False
 
     @property
     def optional(self) -> bool:
@@ -386,18 +369,8 @@ class Datasets(_Items):
     def row(self, index: int) -> Any:
         return _shown(self.items[index])
 
-    @property
-    def atomic(self) -> bool:
-        return False
-
     def values(self) -> Iterator[Any]:
         return map(_shown, self.items)
-
-    def rows(self, start: int, stop: int, step: int = 1) -> "Datasets":
-        return Datasets(self.items[start:stop:step], self.dtype)
-
-    def take(self, indices: Ints) -> "Datasets":
-        return Datasets([self.items[i] for i in indices.tolist()], self.dtype)
 
     def copied(self) -> "Datasets":
         return self

@@ -459,16 +459,15 @@ def _of_spec(column: Column, leaf: RaggedTensorSpec) -> Column:
     return as_ragged_tensors(column, leaf.ragged_rank) if leaf.ragged_rank else loose_rows(column)
 
 
-def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mark, Callable[[int], Mark]]]:
-    """Blocks from a mark on: (rows, state after them, mark of the first row, mark after so many of the rows).
+def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, Callable[[int], Mark]]]:
+    """Blocks from a mark on, which have rows, and what gives the mark after so many of these.
 
-    Failures come as they are, with the mark after them for both.
+    Failures come as they are, with the mark after them.
     """
     over, before = mark["skip"], mark["input"]
     for block, after in stream:
         if type(block) is Failure:
-            behind = {"input": after, "skip": 0}
-            yield block, after, behind, partial(same, behind)
+            yield block, partial(same, {"input": after, "skip": 0})
             over, before = 0, after
             continue
         if over >= block.size:
@@ -482,7 +481,7 @@ def passing_over(stream: Stream, mark: Mark) -> Iterator[tuple[Block, State, Mar
         ) -> Mark:
             return {"input": after, "skip": 0} if done == size else {"input": before, "skip": over + done}
 
-        yield rows, after, at(0), at
+        yield rows, at
         over, before = 0, after
 
 

@@ -84,7 +84,7 @@ class Compiled:
     ) -> Iterator[MadeBlock]:
         """Blocks of results, which are sent every few milliseconds, and before an error is raised."""
         most = run.at_once(_FEWEST)
-        for rows, _, _, at in passing_over(upstream, state):
+        for rows, at in passing_over(upstream, state):
             if type(rows) is Failure:
                 yield rows, at, rows
                 continue

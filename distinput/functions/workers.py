@@ -182,7 +182,7 @@ class Parts:
         """At most `size` elements, with a function that gives the mark after so many of them; None at the end."""
         if self._rows is None or self._first >= self._rows.size:
             try:
-                self._rows, _, _, self._at = next(self._blocks)
+                self._rows, self._at = next(self._blocks)
             except StopIteration:
                 self.ended = True
                 return None

@@ -182,7 +182,7 @@ def _names_in(at: Structure, name: str = "") -> Iterator[str]:
     """The names of leaves, with dots in them for those of inner nests; empty for a bare leaf."""
     if at.is_leaf:
         yield name
-    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+    for key, child in at.members:
         yield from _names_in(child, f"{name}.{key}" if name else str(key))
 
 

@@ -143,8 +143,8 @@ class FullBatches(ShardBatches):
         return "shard_batches"
 
     def _shares(self, block: Block) -> Block:
-        counts, error = row_counts(self.op, block)
-        if error is None and (counts != self.rows).any():
+        counts = row_counts(self.op, block)
+        if (counts != self.rows).any():
             raise _short(self.rows, int(counts[counts != self.rows][0]))
         return super()._shares(block)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.column import Column, Dense, Strings
-from distinput.columns.python_values import RowDicts, as_decimals, as_str, makes_rows
+from distinput.columns.python_values import RowDicts, as_decimals, as_str, in_lists
 from distinput.columns.ragged import Arrays, Objects, Ragged, RaggedBatches, batches_of
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
@@ -204,7 +204,7 @@ class AsUint8(_OfText):
     @cached_property
     def _chosen(self) -> tuple[Structure, list[int]]:
         structure, places = self._found(None)
-        if makes_rows(structure) or {first + 1 for first in structure.sparse} & set(places):
+        if structure.makes_rows or {first + 1 for first in structure.sparse} & set(places):
             raise InvalidArgumentError(
                 "as_uint8: text of sparse tensors or of as_rows has no arrays; call it before as_rows"
             )
@@ -335,7 +335,7 @@ def _told_rows(at: Structure, names: Names = (None,)) -> Iterator[str]:
     """The names of all lists of structs, as readers tell of them."""
     if at.told.startswith("rows"):
         yield names[-1] or ""
-    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+    for key, child in at.members:
         yield from _told_rows(child, _names_below(at, key, names))
 
 
@@ -359,7 +359,7 @@ def _names_below(at: Structure, key: Any, names: Names) -> Names:
 
 def _components(at: Structure, names: Names = (None,)) -> Iterator[tuple[list[str], bool]]:
     """What the components of an element may be called, in order, and whether they are leaves; marks have no names."""
-    for key, child in zip(at.keys or range(len(at.children)), at.children, strict=True):
+    for key, child in at.members:
         below = () if is_nullable(at) and key == "valid" else _names_below(at, key, names)
         yield _called(child, below), child.kind == "leaf"
         yield from _components(child, below)
@@ -384,9 +384,7 @@ def _around(spec: Spec, name: str) -> str | None:
 
 
 def _with_children(at: Structure, names: Names, walk: Callable[[Structure, Names], Structure]) -> Structure:
-    keys = at.keys or range(len(at.children))
-    pairs = zip(keys, at.children, strict=True)
-    return replace(at, children=tuple([walk(child, _names_below(at, key, names)) for key, child in pairs]))
+    return replace(at, children=tuple([walk(child, _names_below(at, key, names)) for key, child in at.members]))
 
 
 def _form_of(
@@ -414,14 +412,12 @@ def _form_of(
     if is_nullable(at):
         next(again)
         told = len(own[0].shape) - level  # a mark of items makes the rows itself
-        return ("told", _form_of(at.children[1], again, names, left, level + told, max(0, rows - told)), told)
+        value = _form_of(at.children[1], again, names, left, level + told, max(0, rows - told))
+        return in_lists(("told", value), told)
     parts = {}
     for key, child in zip(at.keys, at.children, strict=True):
         parts[key] = _form_of(child, again, _names_below(at, key, names), left, level + rows)
-    form: Any = ("rows" if rows else "dict", tuple([(key, parts[key]) for key in at.order or at.keys]))
-    for _ in range(rows - 1):
-        form = ("lists", form)
-    return form
+    return in_lists(("dict", tuple([(key, parts[key]) for key in at.order or at.keys])), rows)
 
 
 def _lists_of_rows(at: Structure) -> int:

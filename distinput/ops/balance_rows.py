@@ -62,7 +62,7 @@ class BalanceRows(OneForOne):
         return self.input.batch_sizes()
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, mark_at in passing_over(self.input.open(state["input"], run), state):
+        for block, mark_at in passing_over(self.input.open(state["input"], run), state):
             if type(block) is Failure:
                 yield block, mark_at(0)
                 continue

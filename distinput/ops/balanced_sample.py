@@ -20,7 +20,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.kernels.dealing import LONGEST, MOST_OWED, WHOLE, choose_fairly
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import dataclass
-from distinput.ops.choose import gathered, sample_from_datasets, shares_of
+from distinput.ops.choose import check_sources, gathered, one_above_zero, sample_from_datasets, shares_of
 from distinput.ops.repeat import epoch_of
 from distinput.plan.check import integer
 from distinput.plan.families import common_spec, in_one_order
@@ -69,7 +69,7 @@ class MixtureWeights:
     """
 
     def __init__(self, weights: Any) -> None:
-        self.first = _one_above_zero(weights, len(np.asarray(weights).reshape(-1)))
+        self.first = one_above_zero(weights, len(np.asarray(weights).reshape(-1)))
         self.taken = False
         """Whether a mixture has it."""
         self.several = False
@@ -98,7 +98,7 @@ class MixtureWeights:
             has too many decisions.
           TypeError: weights are not numbers, or `step` is not an integer.
         """
-        shares = _one_above_zero(weights, len(self.first))
+        shares = one_above_zero(weights, len(self.first))
         self._check_process()
         with self._lock:
             epoch, drawn = self._given_out
@@ -151,7 +151,7 @@ class MixtureWeights:
         """The reason why a state cannot hold these weights; None if it can."""
         try:
             epoch, drawn = state["drawn"]
-            rows = [(each, step, _one_above_zero(shares, len(self.first))) for each, step, shares in state["set"]]
+            rows = [(each, step, one_above_zero(shares, len(self.first))) for each, step, shares in state["set"]]
         except (InvalidArgumentError, KeyError, TypeError, ValueError):
             return "it does not hold the decisions about weights"
         places = [(epoch, drawn), *[row[:2] for row in rows]]
@@ -170,13 +170,6 @@ class MixtureWeights:
             "MixtureWeights: weights that are set while a job runs belong to one process, and cannot be sent to another; run "
             "the mixture in the process that sets them"
         )
-
-
-def _one_above_zero(weights: Any, count: int) -> tuple[float, ...]:
-    shares = tuple(shares_of(weights, count))
-    if not sum(shares):
-        raise InvalidArgumentError(f"sample_from_datasets: one weight must be greater than zero, got {list(shares)}")
-    return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,9 +424,7 @@ def balanced_sample(datasets: Sequence[Node], weights: Any, on_end: str) -> Node
       InvalidArgumentError: there is no dataset, or not one weight for each, or the steps are not from 0 on.
       TypeError: the datasets differ in structure or dtype, or the weights are a dataset.
     """
-    if not datasets:
-        raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
-    common_spec("sample_from_datasets", tuple(datasets))
+    check_sources("sample_from_datasets", datasets)
     if isinstance(weights, MixtureWeights):
         return _changing(datasets, weights, on_end)
     if isinstance(weights, Node):

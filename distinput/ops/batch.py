@@ -2,7 +2,7 @@
 """`batch`, `ragged_batch` and `sparse_batch`: consecutive elements as one."""
 
 from collections.abc import Sequence
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -254,7 +254,7 @@ class SparseBatch(Stacking):
     def _sparse(self, block: Block) -> Block:
         batches = [self._of(batch) for batch in block.elements()]
         columns = [column_of(list(parts)) for parts in zip(*batches, strict=True)]
-        return ColumnBlock(_sparse_structure(), columns, block.size)
+        return ColumnBlock(self.spec.structure, columns, block.size)
 
     def _of(self, batch: Any) -> "sparse_tensor.SparseTensor":
         if not self.row_dims:
@@ -270,12 +270,6 @@ class SparseBatch(Stacking):
                 )
         dims = [size if wanted is None else wanted for size, wanted in zip(largest, self.row_dims, strict=True)]
         return made._replace(dense_shape=np.array([count, *dims], np.int64))
-
-
-@cache
-def _sparse_structure() -> Structure:
-    """The parts of a sparse tensor."""
-    return structure_of(sparse_tensor.SparseTensor(0, 0, 0))
 
 
 _ROWS_AND_SHAPES: Structure = structure_of((0, 0))

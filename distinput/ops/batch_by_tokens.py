@@ -9,7 +9,7 @@ import numpy as np
 
 from distinput.columns.block import MOST_ROWS, Block, Failure, concat_blocks, failed, sound_parts
 from distinput.columns.column import Ints, StackError
-from distinput.columns.rows import Stream, passing_over, same, stackable
+from distinput.columns.rows import Stream, loosened, passing_over, same
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import between
@@ -179,30 +179,20 @@ class BatchByTokens(Node):
 
     def _batches(self, rows: Block, counts: Ints, late: Late | None, run: Run) -> Iterator[tuple[Block, int]]:
         """Consecutive elements in batches of these sizes, in a few blocks; each with the element after it."""
-        ends = counts.cumsum()
-        if self.layout == "ragged":
-            ((rows, _),) = stackable(iter([(rows, {})]), self._rows_spec)
-
-            def stacked(first: int, end: int) -> Block:
-                begin = int(ends[first - 1]) if first else 0
-                try:
-                    return rows.rows(begin, int(ends[end - 1])).split(counts[first:end])
-                except StackError as error:
-                    raise differing(error) from None
-
-            for made, batch in sound_parts(len(counts), stacked, tolerant=run.tolerant):
-                yield made, int(ends[batch - 1])
+        if self.layout == "padded":
+            yield from self.padding.sound_batches(rows, counts, late, tolerant=run.tolerant)
             return
-        done = batch = 0
-        while batch < len(counts):
+        ends, loose = counts.cumsum(), loosened(rows, self._rows_spec)
+
+        def stacked(first: int, end: int) -> Block:
+            begin = int(ends[first - 1]) if first else 0
             try:
-                for made, taken in self.padding.batches(rows.rows(done, rows.size), counts[batch:], late):
-                    done, batch = done + taken, batch + made.size
-                    yield made, done
-            except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
-                failure = failed(error, tolerant=run.tolerant)
-                done, batch = int(ends[batch]), batch + 1
-                yield failure, done
+                return loose.rows(begin, int(ends[end - 1])).split(counts[first:end])
+            except StackError as error:
+                raise differing(error) from None
+
+        for made, batch in sound_parts(len(counts), stacked, tolerant=run.tolerant):
+            yield made, int(ends[batch - 1])
 
     def _sound(self, state: State, run: Run) -> Iterator[_Measured]:
         """Elements with their tokens, none of which has too many; failures in the place of those that have."""
@@ -227,7 +217,7 @@ class BatchByTokens(Node):
         if self.length_func is not None:
             yield from self._asked(self.length_func, state, run)
             return
-        for rows, _, _, at in passing_over(self._opened(state, run), state):
+        for rows, at in passing_over(self._opened(state, run), state):
             sizes = np.zeros(rows.size, np.int64)
             if rows.size:
                 columns = rows.columnar().columns

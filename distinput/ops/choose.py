@@ -12,6 +12,7 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock, concat_blocks, failed, numbers_of, rows_within
 from distinput.columns.column import Dense, Ints
+from distinput.columns.picked import places_of_each
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State, is_count
 from distinput.errors import InvalidArgumentError
@@ -141,7 +142,7 @@ def gathered(
     """
     num_values = len(values)
     empty = None
-    per_source = _places(values)
+    per_source = places_of_each(values)
     for number, places in per_source.items():
         queue, ends = sources[number], False
         if number not in failures and (over is None or number not in over):
@@ -166,17 +167,6 @@ def gathered(
         return num_values, None, empty
     order = np.argsort(np.concatenate(kept))
     return num_values, parts[0] if len(parts) == 1 else concat_blocks(parts).take(order), empty
-
-
-def _places(values: Ints) -> dict[int, Ints]:
-    """For each number that occurs, its places in ascending order."""
-    order = np.argsort(values, kind="stable")
-    numbers, starts = np.unique(values[order], return_index=True)
-    ends = [*starts[1:], len(order)]
-    return {
-        number: order[start:end]
-        for number, start, end in zip(numbers.tolist(), starts, ends[: len(starts)], strict=True)
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,9 +260,7 @@ class DrawByWeights(Draw):
                 raise failure
 
     def _number(self, weights: Any, place: float) -> int:
-        shares = shares_of(weights, len(self.weights))
-        if not sum(shares):
-            raise InvalidArgumentError(f"sample_from_datasets: one weight must be greater than zero, got {shares}")
+        shares = one_above_zero(weights, len(self.weights))
         edges = np.cumsum(shares) / np.sum(shares)
         return int(np.searchsorted(edges[:-1], place, side="right"))
 
@@ -284,14 +272,23 @@ def choose_from_datasets(datasets: Sequence[Node], choice_dataset: Node, stop_on
       InvalidArgumentError: there is no dataset.
       TypeError: the selector does not give int64 scalars, or the datasets differ in structure or dtype.
     """
-    if not datasets:
-        raise InvalidArgumentError("choose_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
+    check_sources("choose_from_datasets", datasets)
     spec = choice_dataset.spec
     if not spec.structure.is_leaf or spec.leaves[0] != Spec.leaf((), np.int64).leaves[0]:
         raise TypeError(f"choose_from_datasets: choice_dataset must give int64 scalars, got {spec.nest}")
-    made = Choose(tuple(datasets), choice_dataset, stop_on_empty_dataset)
-    common_spec("choose_from_datasets", made.sources)
-    return made
+    return Choose(tuple(datasets), choice_dataset, stop_on_empty_dataset)
+
+
+def check_sources(op: str, datasets: Sequence[Node]) -> None:
+    """Refuse datasets that cannot be mixed.
+
+    Raises:
+      InvalidArgumentError: there are none.
+      TypeError: their elements differ.
+    """
+    if not datasets:
+        raise InvalidArgumentError(f"{op}: Invalid `datasets`. `datasets` should not be empty.")
+    common_spec(op, tuple(datasets))
 
 
 def sample_from_datasets(
@@ -309,9 +306,7 @@ def sample_from_datasets(
     """
     if seed is not None:
         integer("sample_from_datasets", "seed", seed)
-    if not datasets:
-        raise InvalidArgumentError("sample_from_datasets: Invalid `datasets`. `datasets` should not be empty.")
-    common_spec("sample_from_datasets", tuple(datasets))
+    check_sources("sample_from_datasets", datasets)
     if isinstance(weights, Node):
         _check_weights(weights, len(datasets))
         drawn = DrawByWeights((1.0,) * len(datasets), seed, rerandomize_each_iteration, rows=weights)
@@ -340,6 +335,14 @@ def _check_weights(weights: Node, count: int) -> None:
             f"sample_from_datasets: there must be one weight for each of the {count} datasets, got vectors of shape "
             f"{leaf.shape}"
         )
+
+
+def one_above_zero(weights: Any, count: int) -> tuple[float, ...]:
+    """The weights as numbers, at least one of which is greater than zero."""
+    shares = tuple(shares_of(weights, count))
+    if not sum(shares):
+        raise InvalidArgumentError(f"sample_from_datasets: one weight must be greater than zero, got {list(shares)}")
+    return shares
 
 
 def shares_of(weights: Any, count: int) -> list[float]:

@@ -102,7 +102,7 @@ class Copied(OneForOne):
 
     def stream(self, state: State, run: Run) -> Stream:
         late = run.late(self)
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+        for block, at in passing_over(self.input.open(state["input"], run), state):
             if type(block) is Failure:
                 yield block, at(0)
                 continue

@@ -86,9 +86,9 @@ class Where(_Thinned):
         return without_halves(self.expression)
 
     def stream(self, state: State, run: Run) -> Stream:
-        for rows, _, _, at in passing_over(self.input.open(state["input"], run), state):
-            if type(rows) is Failure or not rows.size:
-                yield rows, at(rows.size)
+        for rows, at in passing_over(self.input.open(state["input"], run), state):
+            if type(rows) is Failure:
+                yield rows, at(0)
                 continue
             kept = self.kept(rows)
             yield (rows if len(kept) == rows.size else rows.take(kept)), at(rows.size)

@@ -673,7 +673,7 @@ class BucketBySequenceLength(Keyed):
 
 def _lengths(stream: Stream, mark: Mark) -> Iterator[tuple[Any, Block, int, Mark]]:
     """The same as `called` with `len`, for elements with a first axis, without creating the elements."""
-    for rows, _, _, at in passing_over(stream, mark):
+    for rows, at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, at(0)
             continue

@@ -14,7 +14,7 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Dense, Ints
-from distinput.columns.rows import Stream
+from distinput.columns.rows import Stream, same
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Chain, Refills, calling
@@ -290,17 +290,18 @@ class MapCalls(OneForOne):
         return (whole_block.tried(afresh, self.input),)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
+        no_mark = partial(same, {})  # elements that are fetched by position have no marks
         chain, given = self._chain(), self.input.fetch(rows, epoch)
         if not given.size:
             return Block.of(self.spec.structure, [])
         made: Iterator[MadeBlock]
         if not isinstance(chain, Chain):
-            made = iter([(chain.block(given), _no_mark, given)])
+            made = iter([(chain.block(given), no_mark, given)])
         else:
             results = list(chain.results(given))
             if len(results) < given.size:
                 raise stopped()
-            made = _formed(results, given, _no_mark, _raised, chain.said)
+            made = _formed(results, given, no_mark, _raised, chain.said)
         checked = self._held(made, lambda _: None, tolerant=False)
         return concat_blocks([block for block, _ in checked])
 
@@ -469,11 +470,6 @@ def _formed(
             yield made, behind(at, first), given.rows(first, end)
         else:
             yield refused(made, given.row(first)), behind(at, end), given.rows(end, end)
-
-
-def _no_mark(_: int) -> Mark:
-    """No mark: elements that are fetched by position have none."""
-    return {}
 
 
 def _raised(error: Exception, element: Any) -> Failure:

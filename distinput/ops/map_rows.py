@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from distinput.columns.block import Block, ColumnBlock, Failure, block_rows, of_all, sound_parts
 from distinput.columns.column import Column, Dense, Ints, StackError, Strings
-from distinput.columns.ragged import Arrays, Ragged, ragged_tensor, rows_column
-from distinput.columns.rows import Stream, passing_over, stackable
+from distinput.columns.ragged import Arrays, Ragged, ragged_tensor
+from distinput.columns.rows import Stream, loosened, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Refills, calling
@@ -17,14 +17,14 @@ from distinput.functions.claim import Claim, first_misfit, unlike, widened
 from distinput.functions.inference import infer
 from distinput.names.lazy import dataclass
 from distinput.ops.on_error import guarded
-from distinput.ops.slices import rows_node
+from distinput.ops.slices import rows_of
 from distinput.plan.binding import take_functions
 from distinput.plan.check import refuse_sparse
 from distinput.plan.families import Fused, Neighbours, Signed
 from distinput.plan.node import Node
 from distinput.plan.options import SkipErrors
 from distinput.run.run import Run, stopped
-from distinput.values.leaves import STRING, as_leaf, is_ragged, shape_of
+from distinput.values.leaves import as_leaf, shape_of
 from distinput.values.nest import component, structure_of
 from distinput.values.spec import ElementsSpec, LeafSpec, RaggedTensorSpec, Spec, TensorSpec
 
@@ -115,7 +115,7 @@ class MapRows(Signed):
                         f"function was given, got shape {list(shape)}"
                     )
                 )
-            column = _column(value)
+            column = rows_of(value)
             if isinstance(column, Ragged) and place < len(plain) and plain[place]:
                 column = Ragged(column.flat, column.starts, column.sizes)
             columns.append(column)
@@ -163,7 +163,7 @@ def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) 
     for step in steps:
         step.decide(run)
     calls = [(step, step.refills()) for step in steps]
-    for block, _, _, at in passing_over(upstream, state):
+    for block, at in passing_over(upstream, state):
         if type(block) is Failure:
             yield block, at(0)
             continue
@@ -206,18 +206,12 @@ class _Stacked(Node):
                 yield block, after
             elif block.size:  # rows that are not there cannot be put together
                 try:
-                    many = _stackable(block, self.input.spec).stack(block.size)
+                    many = loosened(block, self.input.spec.map(_row_of)).stack(block.size)
                 except (
                     StackError
                 ):  # the function is given a list of rows that differ in shape, and an array of a single one
                     many = block.rows(0, 1).stack(1)
                 yield many, after
-
-
-def _stackable(block: Block, spec: Spec) -> Block:
-    rows = rows_node(block).block
-    ((made, _),) = stackable(iter([(rows, {})]), spec.map(_row_of))
-    return made
 
 
 def _row_of(leaf: LeafSpec) -> LeafSpec:
@@ -250,10 +244,3 @@ def _whole(column: Column) -> Any:
     if isinstance(column, Ragged | Arrays) or column.ragged_rank is not None:
         return ragged_tensor(column.joined() if isinstance(column, Arrays) else column)  # type: ignore[arg-type]
     return list(column.values())
-
-
-def _column(value: Any) -> Column:
-    """The rows of an array or of a ragged tensor."""
-    if is_ragged(value):
-        return rows_column(value)
-    return Dense(value) if value.dtype != STRING else Strings.of_array(value)

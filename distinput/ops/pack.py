@@ -264,7 +264,7 @@ class Pack(Node):
 
     def stream(self, state: State, run: Run) -> Stream:
         window = _Window({"input": state["input"], "skip": state["skip"]}, state["row"], self._most)
-        for rows, _, _, mark_at in passing_over(self.input.open(state["input"], run.by_block()), state):
+        for rows, mark_at in passing_over(self.input.open(state["input"], run.by_block()), state):
             if type(rows) is Failure:
                 yield from self._packed(window)
                 window = _Window(mark_at(0), 0, self._most)

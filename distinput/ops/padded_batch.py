@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`padded_batch`: consecutive elements padded to one shape and stacked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, in_int64, refuse_sparse, without_sparse
 from distinput.plan.families import Batching
 from distinput.run.run import Run
-from distinput.streaming.padding import Late, Padding, for_leaves, padding_fills
+from distinput.streaming.padding import Padding, for_leaves, padding_fills
 from distinput.values.nest import component
 from distinput.values.spec import Shape, Spec, TensorSpec
 
@@ -102,9 +102,8 @@ class PaddedBatch(Batching):
         late = run.late(self) if run.by_element else None
         pending: list[Block] = []  # rows of a batch that is not full
         missing, mark = size, state
-        for rows, _, _, mark_at in passing_over(
-            without_sparse("padded_batch", self.input.open(state["input"], run.by_block())), state
-        ):
+        upstream = without_sparse("padded_batch", self.input.open(state["input"], run.by_block()))
+        for rows, mark_at in passing_over(upstream, state):
             first = 0
             if type(rows) is Failure:  # the elements gathered for its batch are lost with it
                 yield rows, mark_at(0)
@@ -119,7 +118,8 @@ class PaddedBatch(Batching):
                     pending, missing = [], size
             counts = np.full((rows.size - first) // size, size, np.int64)
             end = first + len(counts) * size
-            for made, done in self._batches(rows.rows(first, end), counts, late, run):
+            whole = rows.rows(first, end)
+            for made, done in self.padding.sound_batches(whole, counts, late, tolerant=run.tolerant):
                 yield made, mark_at(first + done)
             first = end
             if first < rows.size:
@@ -141,18 +141,6 @@ class PaddedBatch(Batching):
             return self.padding.batch(parts)
         except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
             return failed(error, tolerant=run.tolerant)
-
-    def _batches(self, rows: Block, counts: Ints, late: Late | None, run: Run) -> Iterator[tuple[Block, int]]:
-        """All batches of some rows in parts, each with the row after it."""
-        done, size = 0, int(self.batch_size)
-        while done < rows.size:
-            try:
-                for made, taken in self.padding.batches(rows.rows(done, rows.size), counts[done // size :], late):
-                    done += taken
-                    yield made, done
-            except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
-                done += size
-                yield failed(error, tolerant=run.tolerant), done
 
 
 def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, ...]:

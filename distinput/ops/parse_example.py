@@ -51,7 +51,7 @@ class _Parse(OneForOne):
         return self._parsed(block.rows(first, end))
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+        for block, at in passing_over(self.input.open(state["input"], run), state):
             if type(block) is Failure:
                 yield block, at(0)
                 continue

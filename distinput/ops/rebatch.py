@@ -16,6 +16,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
+from distinput.plan.families import stacked_batches
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, above
 from distinput.run.run import Run
 from distinput.values.leaves import shape_of
@@ -145,13 +146,6 @@ def taken_apart(stream: Stream, state: State, parts: BlockParts) -> Stream:
         before = after
 
 
-def _all_rows(block: Block) -> Block:
-    rows, error = unstacked("unbatch", block)
-    if error is not None:
-        raise error
-    return rows
-
-
 def first_dimension(op: str, spec: Spec) -> int | None:
     """The known first dimension of all leaves, or None.
 
@@ -183,8 +177,12 @@ def first_dimension(op: str, spec: Spec) -> int | None:
     return next(iter(sizes.values()), None)
 
 
-def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None]:
-    """Rows of each element of a block, up to the first element whose components disagree, and the error for that one."""
+def row_counts(op: str, block: Block) -> Ints:
+    """Rows of each element of a block.
+
+    Raises:
+      InvalidArgumentError: a component is a scalar, or the components of an element disagree.
+    """
     counts: Ints | None = None
     block = block.columnar().folded()
     for column, path in zip(block.columns, block.structure.paths, strict=True):
@@ -194,37 +192,33 @@ def row_counts(op: str, block: Block) -> tuple[Ints, InvalidArgumentError | None
                 f"{op}: All components must have at least one dimension, got scalar elements in {component(path)}"
             )
         each = np.broadcast_to(np.asarray(lengths, np.int64), block.size)
-        if counts is None:
-            counts = each
-        else:
-            bad = np.flatnonzero(counts[: len(each)] != each[: len(counts)])
-            if len(bad):
-                at = int(bad[0])
-                error = InvalidArgumentError(
-                    f"{op}: all components of an element must have the same first dimension, got {counts[at]} and {each[at]}"
-                )
-                return counts[:at], error
+        counts = each if counts is None else counts
+        bad = np.flatnonzero(counts != each)
+        if len(bad):
+            raise InvalidArgumentError(
+                f"{op}: all components of an element must have the same first dimension, got {counts[bad[0]]} and "
+                f"{each[bad[0]]}"
+            )
     if counts is None:
         raise _without_rows(op)
-    return counts, None
+    return counts
 
 
 def _without_rows(op: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{op}: elements must have at least one component, so that they have rows")
 
 
-def unstacked(op: str, block: Block) -> tuple[Block, InvalidArgumentError | None]:
-    """The rows of all elements of a block, up to the first element whose components disagree, and the error for that one."""
+def _all_rows(block: Block) -> Block:
+    """The rows of all elements of a block."""
     if type(block) is ChunkedBlock and block.shape:
-        return block.unstack(), None
+        return block.unstack()
     some = block.blocks[0] if type(block) is ChunkedBlock else block.columnar()  # whose rows have one shape
     lengths = [column.lengths() for column in some.folded().columns]
     if set(map(type, lengths)) == {int} and len(set(lengths)) == 1:
-        return block.unstack(), None
-    counts, error = row_counts(op, block)
-    part = block.rows(0, len(counts)).columnar()
+        return block.unstack()
+    counts, part = row_counts("unbatch", block), block.columnar()
     columns = sparse_rows.unfolded([c.unstack() for c in part.folded().columns])
-    return ColumnBlock(part.structure, columns, int(counts.sum())), error
+    return ColumnBlock(part.structure, columns, int(counts.sum()))
 
 
 def _row_of(leaf: LeafSpec) -> LeafSpec:
@@ -353,28 +347,11 @@ class Rebatch(Node):
     def stream(self, state: State, run: Run) -> Stream:
         rows = Unbatch(self.input, origin=self.origin)
         queue = RowQueue(rows.stream(state["input"], run), state)
-        return self._of_one_size(queue, run) if len(self.sizes) == 1 else self._of_sizes(queue, state, run)
-
-    def _of_one_size(self, queue: RowQueue, run: Run) -> Stream:
-        (size,) = self.sizes
-        mark = queue.mark()
-        while True:
-            before = mark
-            if queue.fill(size):
-                block = queue.take_groups(size, lazily=run.by_element)
-            elif queue.failure is not None:  # the rows gathered for this batch go with it
-                failure, mark = queue.passed(), queue.mark()
-                yield failure, {**mark, "next": 0}
-                continue
-            elif queue.size and not self.drop_remainder:
-                size = queue.size
-                block = queue.take(size)
-            else:
-                return
-            mark = queue.mark()
-            for made, done in stacked_parts(block, size, _differing, tolerant=run.tolerant):
-                here = mark if done == block.size else {**before, "skip": before["skip"] + done}
-                yield made, {**here, "next": 0}
+        if len(self.sizes) > 1:
+            return self._of_sizes(queue, state, run)
+        (size,), drops = self.sizes, self.drop_remainder
+        made = stacked_batches(queue, size, run, drop_remainder=drops, lost=RowQueue.passed, told=_differing)
+        return ((block, {**mark, "next": 0}) for block, mark in made)
 
     def _of_sizes(self, queue: RowQueue, state: State, run: Run) -> Stream:
         sizes, place, inner = self.sizes, state["next"], state.get("inner")
@@ -424,7 +401,6 @@ class Rebatch(Node):
     def _empty(self, seen: list[list[int]] | None) -> Block:
         """A batch without rows; unknown dimensions are those seen last, or 0."""
         spec = self.input.spec.folded
-        spec.tensors("rebatch")
         leaves = []
         for index, leaf in enumerate(spec.tensors("rebatch")):
             known = () if leaf.shape is None else leaf.shape[1:]
@@ -505,7 +481,7 @@ class LegacyRebatch(Node):
         columns = []
         pieces = self.num_replicas
         for column in block.columnar().folded().columns:
-            counts, _ = row_counts("distribute", ColumnBlock(LEAF, [column], block.size))
+            counts = row_counts("distribute", ColumnBlock(LEAF, [column], block.size))
             size = -(-counts // pieces)
             each = np.clip(counts[:, None] - size[:, None] * np.arange(pieces), 0, size[:, None]).reshape(-1)
             columns.append(split(column.unstack(), each))

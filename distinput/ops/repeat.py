@@ -9,7 +9,7 @@ import numpy as np
 from distinput.arrow.adopt import frozen
 from distinput.columns.block import Block, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.picked import put_in_order
+from distinput.columns.picked import places_of_each, put_in_order
 from distinput.columns.rows import Stream, chunked
 from distinput.columns.state import State
 from distinput.names.lazy import dataclass
@@ -121,14 +121,9 @@ class Repeat(SameElements):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         numbers, rests = np.divmod(rows, self.input.cardinality)
-        found = np.unique(numbers)
-        if len(found) == 1:
-            return self.input.fetch(rests, epoch_of(epoch, int(found[0])))
-        places = [np.flatnonzero(numbers == n) for n in found]
-        parts = [
-            self.input.fetch(rests[place], epoch_of(epoch, int(n))) for place, n in zip(places, found, strict=True)
-        ]
-        return put_in_order(parts, places)
+        places = places_of_each(numbers) or {0: rows}
+        parts = [self.input.fetch(rests[place], epoch_of(epoch, number)) for number, place in places.items()]
+        return put_in_order(parts, list(places.values()))
 
 
 def _together(rows: Block, most: int) -> Block:

@@ -242,19 +242,6 @@ class ShuffledRows(Shuffle):
     op: ClassVar[str] = "shuffle"
     random_access: ClassVar[bool] = True
 
-    def fetch(self, rows: Ints, epoch: int) -> Block:
-        if not len(rows):
-            return self.input.fetch(rows, epoch)
-        low, high = int(rows.min()), int(rows.max()) + 1
-        parts: list[Ints] = []
-        have = 0
-        for numbers in self.numbers({**self.start(epoch), "row": low}):
-            parts.append(numbers)
-            have += len(numbers)
-            if have >= high - low:
-                break
-        return self.input.fetch(np.concatenate(parts).take(rows - low), epoch)
-
 
 class RowReader(Reader):
     """A reader of files whose records can be counted, in a format that can fetch them by number."""
@@ -351,7 +338,7 @@ class ShardBatches(Node):
             return {**made, "skip": mark["skip"]} if mark["skip"] else made
 
         upstream = self.input.open(state["input"], run)
-        for block, _, _, at in passing_over(upstream, {"input": state["input"], "skip": state.get("skip", 0)}):
+        for block, at in passing_over(upstream, {"input": state["input"], "skip": state.get("skip", 0)}):
             if type(block) is Failure:
                 yield block, here(1, at(0))
                 begin += begin >= 0
@@ -367,9 +354,7 @@ class ShardBatches(Node):
     def _shares(self, block: Block) -> Block:
         if self.num_shards == 1:
             return block
-        counts, error = row_counts("shard_batches", block)
-        if error is not None:
-            raise error
+        counts = row_counts("shard_batches", block)
         columns = [self._rows(column, counts) for column in block.materialize().folded().columns]
         return ColumnBlock(block.structure, unfolded(columns), block.size)
 

@@ -27,7 +27,7 @@ from distinput.columns.block import (
     sound_parts,
 )
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
-from distinput.columns.picked import WIDE_BYTES, Picked
+from distinput.columns.picked import WIDE_BYTES, Picked, columns_in_order, places_of_each
 from distinput.columns.regroup import concat_columns
 from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.columns.state import Mark, State, is_count, is_mark
@@ -173,16 +173,9 @@ class _AnySlots:
 
     def _taken(self, rows: Ints) -> Column:
         """Rows of the parts, in this order."""
-        part_of = np.searchsorted(self._ends, rows, "right") - 1
-        order = np.argsort(part_of, kind="stable")
-        bounds = np.searchsorted(part_of[order], np.arange(len(self._parts) + 1))
-        found = []
-        for part, first, begin, end in zip(self._parts, self._ends, bounds, bounds[1:], strict=False):
-            if end > begin:
-                found.append(part.take(rows[order[begin:end]] - first))
-        back = np.empty(len(rows), np.int64)
-        back[order] = np.arange(len(rows))
-        return concat_columns(found).take(back)
+        places = places_of_each(np.searchsorted(self._ends, rows, "right") - 1)
+        found = [self._parts[part].take(rows[place] - self._ends[part]) for part, place in places.items()]
+        return columns_in_order(found, list(places.values()), len(rows)).materialize()
 
 
 def _column_slots(leaf: LeafSpec, size: int) -> _DenseSlots | _AnySlots:
@@ -328,14 +321,11 @@ class Shuffle(Shuffled):
             # A pass that goes on behind an error that it raised has sent rows by their numbers; one that drops them has not:
             # other elements may take the positions of those that follow, so the elements themselves must wait.
             if not (run.asked.dropping and self.input.may_fail):
-                return self._by_number(state, run)
+                # Only positions are shuffled, and rows are fetched by them.
+                return self.counted(fetched(self.input, self.numbers(state), state["epoch"], self.group, run), state)
             begin = {**state, "row": 0, "total": -1, "from": 0, "input": self.input.start(state["epoch"]), "skip": 0}
             return _behind(state["row"], self._by_slots(begin, self.key_of_pass(state), run.by_block()))
         return self._by_slots(state, self.key_of_pass(state), run.by_block())
-
-    def _by_number(self, state: State, run: Run) -> Stream:
-        """The blocks of an input with random access: only positions are shuffled, and rows are fetched by them."""
-        yield from self.counted(fetched(self.input, self.numbers(state), state["epoch"], self.group, run), state)
 
     def numbers(self, state: State) -> Iterator[Ints]:
         """The positions of the elements from a state on in an input with random access."""
@@ -377,12 +367,12 @@ class Shuffle(Shuffled):
         return self.input.random_access
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
-        """The elements at these positions; the order before the last of them is computed again in each call."""
+        """The elements at these positions; the order from the first to the last of them is computed in each call."""
         numbers = np.empty(len(rows), np.int64)
         by_row = np.argsort(rows, kind="stable")
         ascending = rows[by_row]
-        first = done = 0
-        for some in self.numbers(self.start(epoch)):
+        first, done = int(rows.min()) if len(rows) else 0, 0
+        for some in self.numbers(self.seeded(epoch, first)):
             end = int(np.searchsorted(ascending, first + len(some)))
             numbers[by_row[done:end]] = some[ascending[done:end] - first]
             first, done = first + len(some), end

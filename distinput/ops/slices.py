@@ -11,7 +11,7 @@ import numpy as np
 
 from distinput.arrow.adopt import adopt, arrow_array_of, is_arrow_array, is_table, library_of, look_of, table_of
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock
-from distinput.columns.column import Column, Dense, Ints, Strings
+from distinput.columns.column import Column, Dense, Ints, Strings, array_column
 from distinput.columns.ragged import Datasets, rows_column
 from distinput.columns.regroup import column_of
 from distinput.columns.rows import Stream, chunked
@@ -184,36 +184,29 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     sizes = []
     members = structure.folded
     for leaf, path in zip(members.flatten(tensors), members.paths, strict=True):
-        if getattr(leaf, "is_sparse", False):
-            rows = _rows_of_sparse(leaf, path, who)
-            columns += rows.columns
-            sizes.append(len(rows))
-            leaves[len(columns) - 1] = dense_shape_spec(leaf.shape[1:])
-            continue
         if is_arrow_array(leaf):
             others = others or library_of(type(leaf)) != "pyarrow"
             leaf = _of_arrow(leaf, path or "value", who)
-        if isinstance(leaf, Column):
+        if getattr(leaf, "is_sparse", False):
+            columns += _rows_of_sparse(leaf, path, who).columns
+            leaves[len(columns) - 1] = dense_shape_spec(leaf.shape[1:])
+        elif isinstance(leaf, Column):
             columns.append(leaf)
-            sizes.append(len(leaf))
-            continue
-        listed = _listed(leaf)
-        if listed is not None:
+        elif (listed := _listed(leaf)) is not None:
             columns.append(Datasets(list(listed), STRING))
-            sizes.append(len(listed))
-            continue
-        value = as_eager_leaf(leaf)
-        held = getattr(value, "nest_leaf", False)
-        if held or not shape_of(value):
-            raise InvalidArgumentError(
-                f"{who}: {component(path)} must have a first axis to slice, got "
-                f"{value.leaf_spec.called if held else 'a scalar'}; use from_tensors for a single element"
-            )
-        sizes.append(len(value))
-        columns.append(_slices_of(value))
-        if is_ragged(value):
-            rows = array_spec(value)
-            leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
+        else:
+            value = as_eager_leaf(leaf)
+            held = getattr(value, "nest_leaf", False)
+            if held or not shape_of(value):
+                raise InvalidArgumentError(
+                    f"{who}: {component(path)} must have a first axis to slice, got "
+                    f"{value.leaf_spec.called if held else 'a scalar'}; use from_tensors for a single element"
+                )
+            columns.append(rows_of(value))
+            if is_ragged(value):
+                rows = array_spec(value)
+                leaves[len(columns) - 1] = rows.with_shape(rows.shape[1:])  # type: ignore[index]  # its rank is known
+        sizes.append(len(columns[-1]))
     if len(set(sizes)) > 1:
         shown = ", ".join(f"{p}: {n}" for p, n in zip(members.paths, sizes, strict=True))
         raise InvalidArgumentError(f"{who}: all components must have the same first dimension, got {shown}")
@@ -338,10 +331,9 @@ def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:
         raise InvalidArgumentError(f"{who}: the array is damaged: {error}") from error
 
 
-def _slices_of(array: Any) -> Column:
-    if is_ragged(array):
-        return rows_column(array)
-    return Strings.of_array(array) if array.dtype == STRING else Dense(array)
+def rows_of(value: Any) -> Column:
+    """The rows of an array or of a ragged tensor."""
+    return rows_column(value) if is_ragged(value) else array_column(value)
 
 
 def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slices:
@@ -417,13 +409,9 @@ class SlicesInTurn(Node):
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         which = np.searchsorted(self.ends, rows, "right") - 1
-        used = np.unique(which).tolist() or [0]
-        places = [np.flatnonzero(which == number) for number in used]
-        parts = [
-            self.sources[number].fetch(rows[place] - self.ends[number], epoch)
-            for number, place in zip(used, places, strict=True)
-        ]
-        return picked.put_in_order(parts, places).built_as(self.common.structure)
+        places = picked.places_of_each(which) or {0: which}
+        parts = [self.sources[n].fetch(rows[place] - self.ends[n], epoch) for n, place in places.items()]
+        return picked.put_in_order(parts, list(places.values())).built_as(self.common.structure)
 
 
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:

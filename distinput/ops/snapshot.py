@@ -261,7 +261,9 @@ class KeptOnDisk(SameElements):
         row, epoch, made = state["row"], state["epoch"], state["made"]
         if state["input"] is not None:
             self._begins(epoch)
-            yield from self._passed_on(self.input.open(state["input"], run), state, row)
+            for block, after in self._frozen(self.input.open(state["input"], run)):
+                row += block.size
+                yield block, self._making(row, state, after)
             self._ended(epoch)
             return
         found = self._found()
@@ -311,11 +313,6 @@ class KeptOnDisk(SameElements):
 
     def _making(self, row: int, state: State, after: State | None) -> State:
         return {**state, "row": row, "input": after, "read": None}
-
-    def _passed_on(self, source: Stream, state: State, row: int) -> Stream:
-        for made, after in self._frozen(source):
-            row += made.size
-            yield made, self._making(row, state, after)
 
     @staticmethod
     def _frozen(source: Stream) -> _Passed:

@@ -11,8 +11,8 @@ import numpy as np
 from distinput.arrow.adopt import adopt, lent
 from distinput.columns.block import Block, Failure, balanced_slices, concat_blocks
 from distinput.columns.column import Ints
-from distinput.columns.rows import Stream
-from distinput.columns.state import Digest, Mark, State, evenly
+from distinput.columns.rows import Stream, same
+from distinput.columns.state import Digest, State, evenly
 from distinput.errors import InvalidArgumentError
 from distinput.functions.claim import Claim, MadeBlock, held, listed_instead
 from distinput.functions.workers import (
@@ -212,7 +212,7 @@ class Source(Signed):
         else:
             made = [(given, self._read(given))]
         for part, done in made:
-            yield from done.delivered(part, _no_mark, self._note, tolerant=False)
+            yield from done.delivered(part, partial(same, {}), self._note, tolerant=False)
 
     def _note(self, error: Exception, _: int, index: str) -> None:
         error.add_note(f"at {index}")
@@ -233,11 +233,6 @@ def _read_here(parts: Parts, calling: Calling) -> Iterator[MadeBlock]:
         parts.took(done)
         yield from calling.delivered(done, rows, at)
     parts.close()
-
-
-def _no_mark(_: int) -> Mark:
-    """No mark: items that are fetched by position have none."""
-    return {}
 
 
 def _unlike(op: str, wanted: str, got: str, given: Any, *, signed: bool) -> TypeError:

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, ClassVar
 from weakref import WeakSet
 
@@ -23,7 +23,7 @@ from distinput.arrow.tabular import Reading
 from distinput.arrow.validity import marked
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows
 from distinput.columns.column import Ints
-from distinput.columns.picked import put_in_order
+from distinput.columns.picked import places_of_each, put_in_order
 from distinput.columns.rows import Stream
 from distinput.columns.state import Digest, State, evenly
 from distinput.errors import DataLossError, InvalidArgumentError
@@ -312,20 +312,15 @@ def picked(batches: Sequence[Any], ends: Ints, reading: Reading, spec: Spec, row
       spec: of a row.
       rows: numbers of rows.
     """
-    numbers = np.searchsorted(ends, rows, "right") - 1
-    order = np.argsort(numbers, kind="stable")
-    used, begins = np.unique(numbers[order], return_index=True)
     parts: list[ColumnBlock] = []
-    places = []
-    for number, (a, b) in zip(used.tolist(), pairwise([*begins.tolist(), len(rows)]), strict=True):
-        place = order[a:b]
+    places = places_of_each(np.searchsorted(ends, rows, "right") - 1)
+    for number, place in places.items():
         local = rows[place] - ends[number]
         try:
             parts.append(reading.block(gathered(batches[number], local), spec, rows[place]))
         except pa.ArrowNotImplementedError:  # views below lists, for example
             parts.append(reading.block(batches[number], spec, int(ends[number])).take(local))
-        places.append(place)
-    return put_in_order(parts, places) if parts else reading.block(batches[0].slice(0, 0), spec, 0)
+    return put_in_order(parts, list(places.values())) if parts else reading.block(batches[0].slice(0, 0), spec, 0)
 
 
 def _packed(batches: Sequence[Any]) -> Any:

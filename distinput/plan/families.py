@@ -430,6 +430,46 @@ class Batching(Grouped):
         )
 
 
+def stacked_batches(
+    queue: RowQueue,
+    size: int,
+    run: Run,
+    *,
+    drop_remainder: bool,
+    lost: Callable[[RowQueue], Failure],
+    told: Callable[[StackError], Exception],
+) -> Stream:
+    """The rows of a queue in batches of one size, each with the mark after it.
+
+    Args:
+      queue: the rows.
+      size: of a batch.
+      run: the iteration.
+      drop_remainder: whether a last batch that is smaller is left out.
+      lost: takes the next failure, with which the rows gathered for its batch are lost.
+      told: what to raise for rows that differ in shape.
+    """
+    mark = queue.mark()
+    while True:
+        before = mark
+        block = queue.whole(size)
+        if block is None:
+            if queue.fill(size):
+                block = queue.take_groups(size, lazily=run.by_element)
+            elif queue.failure is not None:
+                failure, mark = lost(queue), queue.mark()
+                yield failure, mark
+                continue
+            elif queue.size and not drop_remainder:
+                size = queue.size
+                block = queue.take(size)
+            else:
+                return
+        mark = queue.mark()
+        for made, done in stacked_parts(block, size, told, tolerant=run.tolerant):
+            yield made, mark if done == block.size else {**before, "skip": before["skip"] + done}
+
+
 class Stacking(Batching):
     """A `Batching` step that stacks elements as they are."""
 
@@ -464,25 +504,8 @@ class Stacking(Batching):
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self._rows(self.input.open(state["input"], run)), state)
-        size, mark = int(self.batch_size), queue.mark()
-        while True:
-            before = mark
-            block = queue.whole(size)
-            if block is None:
-                if queue.fill(size):
-                    block = queue.take_groups(size, lazily=run.by_element)
-                elif queue.failure is not None:
-                    failure, mark = self._lost(queue), queue.mark()
-                    yield failure, mark
-                    continue
-                elif queue.size and not self.drop_remainder:
-                    size = queue.size
-                    block = queue.take(size)
-                else:
-                    return
-            mark = queue.mark()
-            for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
-                yield made, mark if done == block.size else {**before, "skip": before["skip"] + done}
+        size, drops = int(self.batch_size), self.drop_remainder
+        return stacked_batches(queue, size, run, drop_remainder=drops, lost=self._lost, told=differing)
 
     def _rows(self, stream: Stream) -> Stream:
         """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from distinput.columns.block import trace_text
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.names.lazy import dataclass
 from distinput.run.segments import Closed, SegmentConnection, dumps
 from distinput.run.threads import Ending, Task, check_process
 
@@ -318,35 +319,21 @@ class Processes:
         return f"worker process {process.pid} {how}"
 
 
+@dataclass(eq=False)
 class Dealt:
     """Work that a worker was given.
 
     Args:
       worker: which one.
-
-    Attributes:
       pid: the process that has answered; 0: none has.
+      result: what came back.
+      error: raised for it: the result cannot be sent, or the function raised.
     """
 
-    def __init__(self, worker: int) -> None:
-        self.worker, self.pid = worker, 0
-        self._result: Any = None
-        self._error: RuntimeError | None = None
-
-    def answered(self, pid: int, result: Any, error: RuntimeError | None = None) -> None:
-        """Keep what came back."""
-        self.pid, self._result, self._error = pid, result, error
-
-    @property
-    def result(self) -> Any:
-        """What came back.
-
-        Raises:
-          RuntimeError: the result cannot be sent, or the function raised.
-        """
-        if self._error is not None:
-            raise self._error
-        return self._result
+    worker: int
+    pid: int = 0
+    result: Any = None
+    error: RuntimeError | None = None
 
 
 class Dealer:
@@ -382,17 +369,18 @@ class Dealer:
         """The result of a work; see `Processes.receive`."""
         while not sent.pid:
             self._take(sent.worker)
+        if sent.error is not None:
+            raise sent.error
         return sent.result
 
     def _take(self, worker: int) -> None:
         """Wait for the next answer of a worker; an error of its work is raised when its turn comes."""
         sent = self._unanswered[worker][0]
         try:
-            result = self._processes.receive(worker, self._wait)
+            sent.result = self._processes.receive(worker, self._wait)
         except RuntimeError as error:
-            sent.answered(self._processes.pids[worker], None, error)
-        else:
-            sent.answered(self._processes.pids[worker], result)
+            sent.error = error
+        sent.pid = self._processes.pids[worker]
         self._unanswered[worker].popleft()
 
 

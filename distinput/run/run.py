@@ -95,7 +95,7 @@ def applied(
     """
     clock = perf_counter
     stride = 1
-    for rows, _, _, mark_at in passing_over(stream, mark):
+    for rows, mark_at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, mark_at(0)
             continue

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from distinput.columns.block import Block, ColumnBlock
+from distinput.columns.block import Block, ColumnBlock, failed
 from distinput.columns.column import Array, Column, Dense, Ints, LazyColumn, Strings
 from distinput.columns.ragged import Arrays, Objects, Ragged
 from distinput.columns.regroup import column_of, concat_columns, split, stack
@@ -265,6 +265,22 @@ class Padding:
             first = last
         if whole < len(counts):
             self.batch([rows.rows(first, int(ends[whole]))])
+
+    def sound_batches(
+        self, rows: Block, counts: Ints, late: Late | None, *, tolerant: bool
+    ) -> Iterator[tuple[Block, int]]:
+        """As `batches`, each with the row after it; unless an error is raised, a failure for each that cannot be made."""
+        ends = counts.cumsum()
+        done = batch = 0
+        while batch < len(counts):
+            try:
+                for made, taken in self.batches(rows.rows(done, rows.size), counts[batch:], late):
+                    done, batch = done + taken, batch + made.size
+                    yield made, done
+            except Exception as error:  # noqa: BLE001 - `failed` raises it, unless the run is tolerant
+                failure = failed(error, tolerant=tolerant)
+                done, batch = int(ends[batch]), batch + 1
+                yield failure, done
 
     def _arrays(self, block: Block) -> Block:
         """The same elements, ragged tensors as arrays with padding."""

@@ -155,13 +155,18 @@ class Structure:
         source = _build_source(self, count, names)
         return _compiled(source, tuple(names.items()))
 
+    @property
+    def members(self) -> Iterator[tuple[Any, "Structure"]]:
+        """Its members by key, or by number where they have none."""
+        return zip(self.keys or range(len(self.children)), self.children, strict=True)
+
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """A readable path of each leaf, such as `['image']` or `[0]['x']`; `` for a bare leaf."""
         if self.kind == "leaf":
             return ("",)
         found = []
-        for key, child in zip(self.keys or range(len(self.children)), self.children, strict=True):
+        for key, child in self.members:
             step = f".{key}" if self.kind in ("namedtuple", "dataclass") else f"[{key!r}]"
             found += [step + rest for rest in child.paths]
         return tuple(found)
@@ -444,20 +449,26 @@ def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[[Sequ
     return eval(f"lambda c: {source}", dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
 
 
+def _named(value: Any, names: dict[str, Any]) -> str:
+    """A name for a value in the source."""
+    name = f"k{len(names)}"
+    names[name] = value
+    return name
+
+
 def _build_source(structure: Structure, count: Iterator[int], names: dict[str, Any], level: int = 0) -> str:
     kind = structure.kind
     if kind == "leaf":
         leaf = f"c[{next(count)}]"
         if structure.mapping is None:
             return leaf
-        names[f"k{len(names)}"] = structure.mapping
-        return f"k{len(names) - 1}({leaf})"
+        return f"{_named(structure.mapping, names)}({leaf})"
     if kind == "none":
         return "None"
     if level == _MOST_LEVELS:  # Python compiles no more than 200 brackets in brackets
-        names[f"k{len(names)}"] = structure.build
         own = list(islice(count, structure.num_leaves))
-        return f"k{len(names) - 1}(c[{own[0]}:{own[-1] + 1}])" if own else f"k{len(names) - 1}(())"
+        leaves = f"c[{own[0]}:{own[-1] + 1}]" if own else "()"
+        return f"{_named(structure.build, names)}({leaves})"
     parts = [_build_source(child, count, names, level + 1) for child in structure.children]
     if kind == "tuple":
         return "(" + "".join(part + ", " for part in parts) + ")"
@@ -465,16 +476,9 @@ def _build_source(structure: Structure, count: Iterator[int], names: dict[str, A
         return "[" + ", ".join(parts) + "]"
     if kind == "dict":
         by_key = dict(zip(structure.keys, parts, strict=True))
-        members = []
-        for key in structure.order or structure.keys:
-            names[f"k{len(names)}"] = key
-            members.append(f"k{len(names) - 1}: {by_key[key]}")
+        members = [f"{_named(key, names)}: {by_key[key]}" for key in structure.order or structure.keys]
         items = "{" + ", ".join(members) + "}"
-        if structure.mapping is None:
-            return items
-        names[f"k{len(names)}"] = structure.mapping
-        return f"k{len(names) - 1}({items})"
+        return items if structure.mapping is None else f"{_named(structure.mapping, names)}({items})"
     assert structure.cls is not None, "of a namedtuple or dataclass"
-    names[f"k{len(names)}"] = maker(structure.cls)
-    made = f"k{len(names) - 1}"
-    return made + "(" + ", ".join(f"{k}={p}" for k, p in zip(structure.keys, parts, strict=True)) + ")"
+    fields = ", ".join(f"{key}={part}" for key, part in zip(structure.keys, parts, strict=True))
+    return f"{_named(maker(structure.cls), names)}({fields})"

@@ -297,8 +297,6 @@ class RaggedTensorSpec(TensorSpec):
             )
         self.ragged_rank = made
 
-    __hash__ = TensorSpec.__hash__
-
     @property
     def value_type(self) -> type:
         """`RaggedTensor`."""
@@ -381,8 +379,6 @@ class DenseShapeSpec(TensorSpec):
         self.sizes = tuple(sizes)
         super().__init__([len(self.sizes)], np.int64)
 
-    __hash__ = TensorSpec.__hash__
-
     def fits_value(self, value: Any) -> bool:
         """True when an array has these dimensions as its values."""
         return super().fits_value(value) and shape_fits(tuple(value.tolist()), self.sizes)
@@ -417,7 +413,6 @@ class SparseTensorSpec(TensorSpec):
 
     __slots__ = ()
     is_sparse: ClassVar[bool] = True
-    __hash__ = TensorSpec.__hash__
 
     def __init__(self, shape: Iterable[int | None] | int | None = None, dtype: Any = np.float32) -> None:
         super().__init__(shape, dtype)

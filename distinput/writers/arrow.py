@@ -92,7 +92,7 @@ def refuse_none(structure: Structure, path: str = "") -> None:
             f"write: a table has no column for {component(path)}, which is None in every element; leave it out with map, or "
             'write format="elements"'
         )
-    for key, child in zip(structure.keys or range(len(structure.children)), structure.children, strict=True):
+    for key, child in structure.members:
         refuse_none(child, f"{path}[{key!r}]")
 
 

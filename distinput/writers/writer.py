@@ -124,7 +124,7 @@ def column_paths(writer: str, structure: Structure, *, nulls: bool = False) -> l
 
     if is_one(structure):
         return ["value"]
-    for child, path in zip(structure.children, structure.keys or range(len(structure.children)), strict=True):
+    for path, child in structure.members:
         if not is_one(child):
             refuse_nulls(writer, structure)
             raise InvalidArgumentError(
@@ -140,7 +140,7 @@ def refuse_nulls(writer: str, structure: Structure) -> None:
     Raises:
       InvalidArgumentError: they are.
     """
-    parts = dict(zip(structure.keys or range(len(structure.children)), structure.children, strict=True))
+    parts = dict(structure.members)
     found = [key for key, child in parts.items() if is_nullable(child)]
     if found or is_nullable(structure):
         what, name = (component(f"[{found[0]!r}]"), found[0]) if found else ("the elements", "x")

@@ -99,12 +99,12 @@ def test_rows_before_a_mark_are_passed_over(sizes: list[int], over: int) -> None
     if -1 in sizes:
         over = min(over, sum(sizes[: sizes.index(-1)]))
     rows, marks = list[Any](), list[tuple[int, Mark]]()
-    for block, _, first, at in passing_over(stream(sizes), {"input": {"next": 0}, "skip": over}):
+    for block, at in passing_over(stream(sizes), {"input": {"next": 0}, "skip": over}):
         if isinstance(block, Failure):
             rows.append(str(block.error))
-            assert first == at(0)
+            assert at(0) == at(1)
         else:
-            assert first == at(0) or not block.size
+            assert block.size
             marks += [(len(rows) + done, at(done)) for done in range(block.size + 1)]
             rows += list(block.elements())
     assert rows == everything(opened(sizes, {"input": {"next": 0}, "skip": over}))

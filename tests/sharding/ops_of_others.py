@@ -70,7 +70,7 @@ class Tripled(OneForOne):
         return self.input.spec
 
     def stream(self, state: State, run: Run) -> Stream:
-        for block, _, _, at in passing_over(self.input.open(state["input"], run), state):
+        for block, at in passing_over(self.input.open(state["input"], run), state):
             yield block_of(3 * numbers(block)), at(block.size)
 
     def fetch(self, rows: Any, epoch: int) -> Block:

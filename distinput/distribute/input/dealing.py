@@ -486,7 +486,7 @@ class StepPadding:
     __slots__ = ("_decimals", "_dense_shapes", "_kept", "_leaves", "_rows", "_spec")
 
     def __init__(self, spec: Spec, rows: int) -> None:
-        if python_values.makes_rows(spec.structure):
+        if spec.structure.makes_rows:
             raise UnimplementedError(
                 "tail='pad': a step cannot be filled up with dicts, which as_rows or nested='rows' makes; take tail='drop' or "
                 "'partial', or make rows of what a step holds"

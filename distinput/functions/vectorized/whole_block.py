@@ -631,7 +631,7 @@ def called_by_block(
             yield pair
 
     most = run.at_once(_FIRST)
-    for rows, _, _, mark_at in passing_over(kept(), state):
+    for rows, mark_at in passing_over(kept(), state):
         if type(rows) is Failure:
             yield rows, mark_at, rows
             continue
