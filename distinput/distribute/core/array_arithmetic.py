@@ -495,7 +495,10 @@ def check_sums(sums: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> None:
     Raises:
       InvalidArgumentError: they do not.
     """
-    check_alike(sums, ops, f"what is left after summing over axis {axis}", "")
+    if axis is None:
+        check_alike(sums, ops)
+    else:
+        check_alike(sums, ops, f"what is left after summing over axis {axis}", "")
 
 
 def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> Any:
@@ -505,7 +508,7 @@ def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> An
 
 
 def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Bands], list[int], np.dtype[Any]]:
-    """As `row_sums`, with exact sums; `axis=None` keeps all axes and counts each part once."""
+    """As `row_sums`, with exact sums."""
     arrays = [_numbers(part, op, NUMPY) for part in parts]
     _check_dtypes(arrays, NUMPY)
     if arrays[0].dtype.kind != "f":
@@ -517,8 +520,8 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
         raise InvalidArgumentError(
             f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; {cure}"
         )
-    axes = [() if axis is None else check_axis(axis, array.ndim) for array in arrays]
-    counts = [1 if axis is None else _count(array, of) for array, of in zip(arrays, axes, strict=True)]
+    axes = [check_axis(axis, array.ndim) for array in arrays]
+    counts = [_count(array, of) for array, of in zip(arrays, axes, strict=True)]
     return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
 
 
@@ -619,12 +622,14 @@ def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int
 
 
 def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes as non-negative numbers.
+    """The axes as non-negative numbers; none for None, so that each value counts once.
 
     Raises:
-      TypeError: neither an int nor a tuple of ints.
+      TypeError: neither None, nor an int, nor a tuple of ints.
       ValueError: an axis is out of range or named twice.
     """
+    if axis is None:
+        return ()
     try:
         given = tuple([operator.index(a) for a in axis]) if isinstance(axis, tuple) else (operator.index(axis),)
     except TypeError:

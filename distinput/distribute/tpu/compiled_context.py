@@ -4,6 +4,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import jax
@@ -314,15 +315,10 @@ def reduce_traced(op: ReduceOp, value: Any, axis: Any, what: str) -> Any:
     own = jnp.asarray(value.own if isinstance(value, TracedValues) else value)
     if own.dtype == bool:
         raise InvalidArgumentError(f"{what}: {op.name} needs numbers, got bool; convert them with astype first")
-    items: Any = 1
-    if axis is not None:
-        axes = check_axis(axis, own.ndim)
-        items = int(np.prod([own.shape[a] for a in axes]))
+    axes = check_axis(axis, own.ndim)
+    items = prod([own.shape[a] for a in axes])
     within, dtype = dtypes_of(op, own.dtype)
-    own = own.astype(within)
-    if axis is not None:
-        own = own.sum(axes, dtype=own.dtype)
-    total = jax.lax.psum(own, REPLICA)
+    total = jax.lax.psum(own.astype(within).sum(axes, dtype=within), REPLICA)
     if op is ReduceOp.SUM:
         return total
     return (total / jnp.asarray(items * jax.lax.axis_size(REPLICA), within)).astype(dtype)

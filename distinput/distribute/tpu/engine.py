@@ -68,15 +68,11 @@ class DeviceReducer(LocalReducer):
             self._check("reduce")
             return super().reduce(op, parts, axis, call, deterministic=deterministic)
         arrays = [jnp.asarray(part) for part in parts]
-        dtype, items = arrays[0].dtype, len(arrays)
-        if axis is not None:
-            axes = [check_axis(axis, array.ndim) for array in arrays]
-            items = sum([prod([array.shape[a] for a in over]) for array, over in zip(arrays, axes, strict=True)])
-        within, dtype = dtypes_of(op, dtype)
-        arrays = [array.astype(within) for array in arrays]
-        if axis is not None:
-            arrays = [array.sum(over, dtype=within) for array, over in zip(arrays, axes, strict=True)]
-        total = sum(arrays[1:], arrays[0])
+        axes = [check_axis(axis, array.ndim) for array in arrays]
+        items = sum([prod([array.shape[a] for a in over]) for array, over in zip(arrays, axes, strict=True)])
+        within, dtype = dtypes_of(op, arrays[0].dtype)
+        sums = [array.sum(over, dtype=within) for array, over in zip(arrays, axes, strict=True)]
+        total = sum(sums[1:], sums[0])
         return total if op is ReduceOp.SUM else (total / jnp.asarray(items, within)).astype(dtype)
 
     def gather(self, parts: Sequence[Any], axis: Any, call: ReplicaCall = GATHER) -> Any:
@@ -115,17 +111,17 @@ def reduce_on_devices(mesh: ReplicaMesh, op: ReduceOp, value: Any, axis: Any) ->
     dtype = value.whole.dtype
     if not jnp.issubdtype(dtype, jnp.number) or (op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer)):
         return None
-    axes = None if axis is None else check_axis(axis, len(value.part_shape))
+    axes = check_axis(axis, len(value.part_shape))
     return in_turn(mesh, lambda: _reduction(mesh, op, axes, value.scalar)(value.whole))
 
 
 @lru_cache(maxsize=256)
-def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...] | None, scalar: bool) -> Any:
+def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...], scalar: bool) -> Any:
     replicas = mesh.replicas
 
     def total(whole: Any) -> Any:
         parts = whole if scalar else whole.reshape(replicas, whole.shape[0] // replicas, *whole.shape[1:])
-        over = (0, *[axis + 1 for axis in axes or ()])
+        over = (0, *[axis + 1 for axis in axes])
         within, dtype = dtypes_of(op, parts.dtype)
         summed = parts.sum(over, dtype=within)
         if op is ReduceOp.SUM:
