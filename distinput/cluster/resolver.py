@@ -126,7 +126,7 @@ class ClusterResolver(ABC):
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.task_id`.
         """
-        return self._found_task_id() if self._task_id is None else self._task_id
+        return self._found_task_id() if self._task_id is None else int(self._task_id)
 
     @task_id.setter
     def task_id(self, value: int | None) -> None:
