@@ -33,7 +33,7 @@ from distinput.distribute.tpu.compiled_context import (
 )
 from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, MeshDevices, ReplicaMesh, in_turn
 from distinput.distribute.tpu.program import Program, trace_function
-from distinput.distribute.tpu.row_padding import PaddedResults, padded_results
+from distinput.distribute.tpu.row_padding import padded_results
 from distinput.distribute.tpu.strategy import RunCounts
 from distinput.distribute.variables.store import Store
 from distinput.errors import InvalidArgumentError, UnimplementedError
@@ -166,7 +166,7 @@ class Runner:
         self._lock = RLock()
         self._programs: OrderedDict[Any, Program] = OrderedDict()
         self._sizes: dict[Any, list[int]] = {}
-        self._proofs: dict[Any, PaddedResults | None] = {}
+        self._proofs: dict[Any, tuple[bool, ...] | None] = {}
         self._variants: Counter[Any] = Counter()
         self._counts: Counter[str] = Counter()
 
@@ -189,7 +189,7 @@ class Runner:
                 self._sizes.clear()
                 self._proofs.clear()
                 return self.run(fn, arguments)
-            result = program.run(arguments, data_rows, None if proof is None else proof.cut)
+            result = program.run(arguments, data_rows, proof)
             self._counts["compiled"] += 1
             self._counts["padded"] += data_rows is not None
             return (result,)
@@ -232,13 +232,13 @@ class Runner:
                     return program, rows, proof
         return None
 
-    def _proof(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: int) -> PaddedResults | None:
+    def _proof(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: int) -> tuple[bool, ...] | None:
         """What may be kept of the results of parts that are padded to `rows`; None if padding might change them."""
         assert arguments.rows is not None
         key = which, arguments.key(rows)
         program = self._programs.get(key)
         traced = None if program is None else program.traced
-        found: list[PaddedResults | None] = []
+        found: list[tuple[bool, ...] | None] = []
         for data_rows in sorted({n for n in arguments.rows if n != rows}):
             if (key, data_rows) not in self._proofs:
                 if len(self._proofs) > _PROGRAMS:
@@ -322,8 +322,7 @@ class Engine:
     def replicas(self) -> Replicas:
         """The replicas on the devices of this process."""
         mesh = self.mesh
-        devices = MeshDevices(mesh, labels_of(mesh))
-        return Replicas(devices, None, len(mesh.local), mesh.local[0], mesh.replicas)
+        return Replicas(MeshDevices(mesh, mesh.labels), None, len(mesh.local), mesh.local[0], mesh.replicas)
 
     def consumers(self, replicas: Replicas) -> Replicas:
         """The replicas as the input sees them: where they are in several processes, each process reads a part of the data.
@@ -561,12 +560,3 @@ def mesh_of(assignment: Any, devices: Sequence[Any] | None) -> ReplicaMesh:
         "TPUStrategy: experimental_device_assignment must be a DeviceAssignment, such as DeviceAssignment.build makes, got "
         f"{type(assignment).__name__}"
     )
-
-
-def labels_of(mesh: ReplicaMesh) -> list[str]:
-    """The names by which this process knows the first cores of its replicas."""
-    labels = []
-    for replica in mesh.local:
-        device = mesh.devices[replica, 0]
-        labels.append(f"{device.platform.upper()}:{jax.local_devices(backend=device.platform).index(device)}")
-    return labels
