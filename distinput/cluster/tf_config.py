@@ -47,11 +47,6 @@ class TFConfigClusterResolver(ClusterResolver):
         self._task_type, self._task_id, self._rpc_layer = task_type, task_id, rpc_layer
         self._environment, self._given = environment, environ
 
-    @property
-    def environment(self) -> str | None:
-        """The environment given when the resolver was made."""
-        return self._environment
-
     def _found_task_type(self) -> str | None:
         value = self._task().get("type")
         return None if value is None else str(value)

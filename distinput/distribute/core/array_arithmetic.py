@@ -585,7 +585,7 @@ def gather_parts(parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> Any:
     return ops.concatenate(arrays, check_gather(arrays, axis, ops))
 
 
-def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int:
+def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY, what: str = "gather") -> int:
     """The axis along which arrays, or what is known of them, can be concatenated, from 0.
 
     Raises:
@@ -593,31 +593,31 @@ def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int
     """
     first = arrays[0]
     if any(array.ndim == 0 for array in arrays):
-        raise InvalidArgumentError("gather: Can't concatenate scalars; give each of them an axis first")
+        raise InvalidArgumentError(f"{what}: Can't concatenate scalars; give each of them an axis first")
     for i, array in enumerate(arrays):
         if array.ndim != first.ndim:
             raise InvalidArgumentError(
-                f"gather: Shape mismatch: Ranks of all input tensors should match, got shape {list(first.shape)} on "
+                f"{what}: Shape mismatch: Ranks of all input tensors should match, got shape {list(first.shape)} on "
                 f"replica 0 and {list(array.shape)} on replica {i}"
             )
     try:
         where = operator.index(axis)
     except TypeError:
-        raise TypeError(f"gather: axis must be an int, got {axis!r}") from None
+        raise TypeError(f"{what}: axis must be an int, got {axis!r}") from None
     if not -first.ndim <= where < first.ndim:
         raise InvalidArgumentError(
-            f"gather: Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), got axis {axis}"
+            f"{what}: Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), got axis {axis}"
         )
     where %= first.ndim
     for i, array in enumerate(arrays):
         for d in range(first.ndim):
             if d != where and array.shape[d] != first.shape[d]:
                 raise InvalidArgumentError(
-                    f"gather: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
+                    f"{what}: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
                     f"replica 0 and {list(array.shape)} on replica {i}"
                 )
         if {getattr(one.dtype, "kind", None) for one in (array, first)} not in ({"S"}, {"U"}):  # text of any width
-            _check_dtype(array.dtype, first.dtype, i, ops, "gather")
+            _check_dtype(array.dtype, first.dtype, i, ops, what)
     return int(where)
 
 

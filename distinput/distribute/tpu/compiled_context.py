@@ -12,7 +12,7 @@ import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 
-from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis
+from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis, check_gather
 from distinput.distribute.core.contexts import Mode, ReplicaContext, modes
 from distinput.distribute.core.replica_reducer import IndexedSlices, has_slices, refuse_gather
 from distinput.distribute.core.values import DistributedValues, PerReplica, is_distributed, replica_leaves
@@ -341,13 +341,7 @@ def gather_traced(value: Any, axis: Any, what: str) -> Any:
       InvalidArgumentError: a scalar, or an axis out of range.
     """
     own = jnp.asarray(value.own if isinstance(value, TracedValues) else value)
-    if not own.ndim:
-        raise InvalidArgumentError(f"{what}: Can't concatenate scalars; give each of them an axis first")
-    if not -own.ndim <= axis < own.ndim:
-        raise InvalidArgumentError(
-            f"{what}: Expected concatenating dimensions in the range [{-own.ndim}, {own.ndim}), got axis {axis}"
-        )
-    return jax.lax.all_gather(own, REPLICA, axis=axis % own.ndim, tiled=True)
+    return jax.lax.all_gather(own, REPLICA, axis=check_gather([own], axis, what=what), tiled=True)
 
 
 def _slices_traced(op: ReduceOp, part: IndexedSlices) -> IndexedSlices:
