@@ -68,6 +68,7 @@ class InputService(Protocol):
 
     def forgot(self, call: "Future[Any]") -> bool:
         """Whether it will never finish, since the engine no longer knows it: its scheduler is another one, say."""
+        return False
 
     def close(self) -> None:
         """End what was opened here."""
@@ -114,7 +115,7 @@ _AWAY_SECONDS, _AGAIN_SECONDS = 30.0, 0.2
 """How long a scheduler may be away while it is asked who was the first, and the pause between two questions."""
 
 
-class _Dask:
+class _Dask(InputService):
     """A Dask cluster. It calls again what a lost worker had, as often as its `allowed-failures` says.
 
     Args:
@@ -250,7 +251,7 @@ def _itself(data: bytes) -> bytes:
     return data
 
 
-class _Ray:
+class _Ray(InputService):
     """A Ray cluster. It calls a function again whose worker was lost, as often as Ray's `max_retries` says.
 
     Args:
@@ -290,9 +291,6 @@ class _Ray:
     def gave_up(self, error: BaseException) -> bool:
         return type(error).__name__ == "WorkerCrashedError"
 
-    def forgot(self, call: "Future[Any]") -> bool:
-        return False
-
     def close(self) -> None:
         """Ray stays connected: other steps may use it."""
 
@@ -317,7 +315,7 @@ def _once(word: str, submit: "Callable[[], Future[Any]]") -> "Future[Any]":
         return made
 
 
-class _OfExecutor:
+class _OfExecutor(InputService):
     """An executor of `concurrent.futures`, as mpi4py, loky and Python have them. Nothing that it loses is done again by it.
 
     Args:
@@ -348,9 +346,6 @@ class _OfExecutor:
 
     def gave_up(self, error: BaseException) -> bool:
         return "Broken" in type(error).__name__
-
-    def forgot(self, call: "Future[Any]") -> bool:
-        return False
 
     def close(self) -> None:
         """The executor is the program's."""

@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from distinput.cluster.cluster_spec import ClusterSpec
-from distinput.cluster.resolver import ClusterResolver, Environ, LaunchedClusterResolver, natural, text, with_rpc_layer
+from distinput.cluster.resolver import (
+    ClusterResolver,
+    Environ,
+    LaunchedClusterResolver,
+    address_of,
+    natural,
+    text,
+    with_rpc_layer,
+)
 from distinput.cluster.topology import Sighting
 
 # ----------------------------------------------------------------------------
@@ -333,11 +341,6 @@ class SimpleClusterResolver(ClusterResolver):
         self._task_type, self._task_id = task_type, task_id
         self._environment, self._accelerators, self._rpc_layer = environment, num_accelerators, rpc_layer
 
-    @property
-    def environment(self) -> str:
-        """The cluster given when the resolver was made."""
-        return self._environment
-
     def cluster_spec(self) -> ClusterSpec:
         return self._cluster_spec
 
@@ -416,11 +419,7 @@ class GCEClusterResolver(ClusterResolver):
         return ClusterSpec({self._task_type: sorted(addresses)})
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        task_type = self._task_type if task_type is None else task_type
-        task_id = self._task_id if task_id is None else task_id
-        if task_type is None or task_id is None:
-            return ""
-        return with_rpc_layer(self.cluster_spec().task_address(task_type, task_id), rpc_layer or self._rpc_layer)
+        return address_of(self, task_type, task_id, rpc_layer)
 
     @property
     def task_type(self) -> str | None:

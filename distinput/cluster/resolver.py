@@ -76,6 +76,7 @@ class ClusterResolver(ABC):
     _task_type: str | None = None
     _task_id: int | None = None
     _rpc_layer: str | None = None
+    _environment: str | None = ""
 
     @abstractmethod
     def cluster_spec(self) -> ClusterSpec:
@@ -106,7 +107,7 @@ class ClusterResolver(ABC):
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.environment`.
         """
-        return ""
+        return self._environment
 
     @property
     def task_type(self) -> str | None:
@@ -126,7 +127,7 @@ class ClusterResolver(ABC):
 
         Source: `tf.distribute.cluster_resolver.ClusterResolver.task_id`.
         """
-        return self._found_task_id() if self._task_id is None else self._task_id
+        return self._found_task_id() if self._task_id is None else int(self._task_id)
 
     @task_id.setter
     def task_id(self, value: int | None) -> None:
@@ -169,6 +170,16 @@ class ClusterResolver(ABC):
         )
 
 
+def address_of(resolver: ClusterResolver, task_type: str | None, task_id: int | None, rpc_layer: str | None) -> str:
+    """The address of a task, by default of this one, with its protocol; empty if it is not known."""
+    task_type = resolver.task_type if task_type is None else task_type
+    task_id = resolver.task_id if task_id is None else task_id
+    if task_type is None or task_id is None:
+        return ""
+    address = resolver.cluster_spec().task_address(task_type, task_id)
+    return address and with_rpc_layer(address, rpc_layer or resolver.rpc_layer)
+
+
 class LaunchedClusterResolver(ClusterResolver):
     """A resolver that reads the variables that a launcher set for this process, again at every call.
 
@@ -209,12 +220,7 @@ class LaunchedClusterResolver(ClusterResolver):
         return sighting.jobs or workers_of(sighting)
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        task_type = self.task_type if task_type is None else task_type
-        task_id = self.task_id if task_id is None else task_id
-        if task_type is None or task_id is None:
-            return ""
-        address = self.cluster_spec().task_address(task_type, task_id)
-        return address and with_rpc_layer(address, rpc_layer or self.rpc_layer)
+        return address_of(self, task_type, task_id, rpc_layer)
 
     def _found_task_type(self) -> str | None:
         return self.seen().task_type or "worker"

@@ -22,6 +22,7 @@ MOST_HOSTS = 1_000_000
 """More hosts than any cluster has; a list of more is a mistake that would fill the memory."""
 
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _COUNT = re.compile(r"([0-9]+)(?:\(x([0-9]+)\))?")
 
 
@@ -46,8 +47,8 @@ def expand_hostlist(hostlist: str) -> list[str]:
     for name in _names(hostlist):
         if not name:
             raise _wrong(hostlist, "a name between two commas is empty")
-        texts = re.split(r"\[[^\[\]]*\]", name)
-        brackets = [list(_numbers(inside, hostlist)) for inside in re.findall(r"\[([^\[\]]*)\]", name)]
+        texts = _BRACKETS.sub("[]", name).split("[]")
+        brackets = [list(_numbers(inside, hostlist)) for inside in _BRACKETS.findall(name)]
         if len(hosts) + prod(map(len, brackets)) > MOST_HOSTS:
             raise _wrong(hostlist, f"it names more than {MOST_HOSTS} hosts")
         hosts.extend(
@@ -77,21 +78,12 @@ def expand_counts(counts: str) -> list[int]:
     return numbers
 
 
-def _names(hostlist: str) -> Iterator[str]:
+def _names(hostlist: str) -> list[str]:
     """The parts between commas outside brackets."""
-    begin, inside = 0, False
-    for place, letter in enumerate(hostlist):
-        if letter in "[]":
-            if inside == (letter == "["):
-                raise _wrong(hostlist, "its brackets do not match")
-            inside = letter == "["
-        elif letter == "," and not inside:
-            yield hostlist[begin:place].strip()
-            begin = place + 1
-    if inside:
+    if {"[", "]"} & {*_BRACKETS.sub("", hostlist)}:
         raise _wrong(hostlist, "its brackets do not match")
-    if hostlist.strip():
-        yield hostlist[begin:].strip()
+    kept = _BRACKETS.sub(lambda match: match[0].replace(",", "\0"), hostlist)
+    return [name.strip().replace("\0", ",") for name in kept.split(",")] if hostlist.strip() else []
 
 
 def _numbers(inside: str, hostlist: str) -> Iterator[str]:

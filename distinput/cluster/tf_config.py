@@ -47,29 +47,16 @@ class TFConfigClusterResolver(ClusterResolver):
         self._task_type, self._task_id, self._rpc_layer = task_type, task_id, rpc_layer
         self._environment, self._given = environment, environ
 
-    @property
-    def environment(self) -> str | None:
-        """The environment given when the resolver was made."""
-        return self._environment
-
     def _found_task_type(self) -> str | None:
         value = self._task().get("type")
         return None if value is None else str(value)
 
-    @property
-    def task_id(self) -> int | None:
-        """The number that was passed or set, else `task.index` of TF_CONFIG."""
-        if self._task_id is not None:
-            return int(self._task_id)
+    def _found_task_id(self) -> int | None:
         value = self._task().get("index")
         try:
             return None if value is None else int(value)
         except (TypeError, ValueError):
             raise ValueError(f"TF_CONFIG: task.index must be an integer, got {value!r}") from None
-
-    @task_id.setter
-    def task_id(self, value: int | None) -> None:
-        self._task_id = value
 
     def _found_rpc_layer(self) -> str | None:
         value = self._config().get("rpc_layer")

@@ -404,7 +404,7 @@ def simulate(
         kind = feed.alone, isinstance(feed.tree, Prefetch)
         own = costs or known.get(kind)
         if own is None:
-            lone = Dataset(worker_tree(dataset.node, 1, 1, 0, policy))
+            lone = Dataset(worker_tree(dataset.node, 1, 1, 0, decide(dataset.node, 1, policy)))
             mine = Dataset(feed.tree) if feed.alone else lone.prefetch(1) if kind[1] else lone
             own = known[kind] = _measured(mine, seconds)
         total = own.rows if rows is None else rows
@@ -509,7 +509,8 @@ class _Feed:
 
 def _feed_of(node: Node, plan: ShardPlan, policy: AutoShardPolicy | Policy | None) -> _Feed:
     workers, replicas = plan.num_workers, plan.replicas_per_worker
-    tree, applied = worker_tree(node, workers, replicas, 0, policy), decide(node, workers, policy).applied
+    decision = decide(node, workers, policy)
+    tree, applied = worker_tree(node, workers, replicas, 0, decision), decision.applied
     if applied.name == AutoShardPolicy.DATA.name:
         alone = workers > 1 and _has_own_rows(tree)
         if not alone or not isinstance(tree, Prefetch):

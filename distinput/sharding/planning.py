@@ -15,7 +15,7 @@ from distinput.ops.reader import Reader, paths_of
 from distinput.ops.shard_batches import OwnRows, RowReader, fetches
 from distinput.plan.check import integer
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
-from distinput.plan.options import AutoShardPolicy, Policy
+from distinput.plan.options import AutoShardPolicy, Decision, Policy
 from distinput.sharding.own_rows import (
     FrameworkLegacyRebatch,
     FrameworkRebatch,
@@ -65,11 +65,7 @@ def shard_plan(
     decision = decide(node, num_workers, policy)
     applied, sentence = decision.applied, decision.sentence
 
-    def tree(worker: int) -> Node:
-        cut = _cut(node, num_workers, replicas_per_worker, worker)
-        return auto_shard(cut, num_workers, worker, num_workers * replicas_per_worker, decision=decision)
-
-    first = tree(0)
+    first = worker_tree(node, num_workers, replicas_per_worker, 0, decision)
     reads = _reads(first, applied, num_workers)
     if applied.name == AutoShardPolicy.DATA.name and num_workers > 1:
         sentence += {"own": _own_in_words(first), "memory": ""}.get(
@@ -79,7 +75,7 @@ def shard_plan(
         )
 
     def plan(worker: int) -> WorkerPlan:
-        own = first if worker == 0 else tree(worker)
+        own = first if worker == 0 else worker_tree(node, num_workers, replicas_per_worker, worker, decision)
         agreed = num_workers > 1 and leaves_out_steps(own, replicas_per_worker)  # those in which no worker has a row
         return _worker_plan(own, worker, replicas_per_worker, agreed=agreed)
 
@@ -89,21 +85,14 @@ def shard_plan(
     )  # fmt: skip
 
 
-def worker_tree(
-    node: Node, num_workers: int, replicas_per_worker: int, worker: int, policy: AutoShardPolicy | Policy | None = None
-) -> Node:
+def worker_tree(node: Node, num_workers: int, replicas_per_worker: int, worker: int, decision: Decision) -> Node:
     """What one worker runs of a pipeline that is batched by the global batch size: the tree that its plan is made from.
 
     Raises:
       NotFoundError: as for `shard_plan`.
     """
-    cut = _cut(node, num_workers, replicas_per_worker, worker)
-    decision = decide(node, num_workers, policy)
+    cut = rebatch_for(node, num_workers, replicas_per_worker, worker) if has_batches(node) else node
     return auto_shard(cut, num_workers, worker, num_workers * replicas_per_worker, decision=decision)
-
-
-def _cut(node: Node, num_workers: int, replicas_per_worker: int, worker: int) -> Node:
-    return rebatch_for(node, num_workers, replicas_per_worker, worker) if has_batches(node) else node
 
 
 def _reads(tree: Node, applied: Policy, num_workers: int) -> str:

@@ -2,9 +2,9 @@
 """`ShardPlan`: which worker will read what, and why, known before anything is read, and in a few numbers."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, overload
 
 from distinput.names.lazy import dataclass
@@ -99,8 +99,7 @@ class Workers(Sequence[WorkerPlan]):
     """
 
     def __init__(self, make: Callable[[int], WorkerPlan], count: int) -> None:
-        self._make, self._count = make, count
-        self._made: dict[int, WorkerPlan] = {}
+        self._made, self._count = cache(make), count
 
     def __len__(self) -> int:
         return self._count
@@ -112,13 +111,7 @@ class Workers(Sequence[WorkerPlan]):
     def __getitem__(self, index: int | slice) -> WorkerPlan | Sequence[WorkerPlan]:
         if isinstance(index, slice):
             return [self[i] for i in range(self._count)[index]]
-        worker = range(self._count)[index]
-        if worker not in self._made:
-            self._made[worker] = self._make(worker)
-        return self._made[worker]
-
-    def __iter__(self) -> Iterator[WorkerPlan]:
-        return (self[worker] for worker in range(self._count))
+        return self._made(range(self._count)[index])
 
 
 @dataclass(frozen=True)

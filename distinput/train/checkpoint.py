@@ -378,7 +378,7 @@ class Checkpoint:
                         )
                 for each, state in sorted(saved, key=lambda pair: pair[0].kind.first):
                     value = each.kind.restore(each.value, state, reading, each.path)
-                    if not _is_same(value, each.value):
+                    if each.kind.is_replaced(each.value) and not _is_same(value, each.value):
                         for put in each.put:
                             put(value)
                 self._save_counter.assign(header["save_counter"])

@@ -329,16 +329,11 @@ def decoded(saved: Any, fetch: Fetch) -> Any:
     """The nest that `coded` was given.
 
     Args:
-      saved: its result.
+      saved: its result, which `checked_entries` has looked at.
       fetch: returns an array that was set aside.
-
-    Raises:
-      DataLossError: it was not made by `coded`.
     """
     if saved is None or isinstance(saved, bool | int | float | str):
         return saved
-    if not isinstance(saved, dict) or not saved:
-        raise DataLossError(f"the checkpoint is damaged: {str(saved)[:60]!r} stands for no value")
     if "shape" in saved:
         array = array_of(saved, fetch)
         return array if array.flags.writeable else array.copy()
@@ -362,8 +357,6 @@ def decoded(saved: Any, fetch: Fetch) -> Any:
             pairs = {decoded(key, fetch): decoded(item, fetch) for key, item in content}
             factory = saved.get("factory")
             return _MAPPINGS[kind](pairs) if factory is None else defaultdict(_FACTORIES[factory], pairs)
-    if kind not in _SEQUENCES:
-        raise DataLossError(f"the checkpoint is damaged: it has a value of an unknown kind, {kind!r}")
     return _SEQUENCES[kind](decoded(item, fetch) for item in content)
 
 
@@ -448,11 +441,13 @@ class Kind(ABC):
       name: its name in the file.
       first: the order of restoring; kinds that examine the saved state only while restoring come first.
       own: True if each worker may have a state of its own.
+      inline: True if arrays may be part of the JSON, so that each worker can have its own.
     """
 
     name = ""
     first = 2
     own = True
+    inline = False
     position = False
     """True for iterators of datasets, which say themselves on how many workers they can continue."""
     has_parts = False
@@ -468,7 +463,7 @@ class Kind(ABC):
 
     def code(self, state: Any, aside: Aside, path: str) -> Any:
         """The state as JSON; arrays are set aside."""
-        return coded(state, aside, path)
+        return coded(state, aside, path, inline=self.inline)
 
     def is_replaced(self, value: Any) -> bool:
         """True if the value is immutable, so that restoring replaces it."""
@@ -484,7 +479,7 @@ class Kind(ABC):
 
     @abstractmethod
     def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
-        """Restore the value, and return it, or another one that must replace it."""
+        """Restore the value; or return another one that must replace it, if it `is_replaced`."""
 
 
 def _has(value: Any, *names: str) -> bool:
@@ -523,10 +518,9 @@ class _Variable(Kind):
     def check(self, value: Any, saved: Any, path: str) -> None:
         _check_array(path, saved, value.dtype, value.shape)
 
-    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> None:
         array = array_of(saved, reading.fetch, np.dtype(value.dtype))
         value._restored(array if array.flags.writeable else array.copy())
-        return value
 
 
 class _Iterator(Kind):
@@ -545,76 +539,52 @@ class _Iterator(Kind):
     def code(self, state: Any, aside: Aside, path: str) -> Any:
         return state
 
-    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> None:
         try:
             value.load_state_dict(saved, reading.may_differ)
         except StateError as error:
             error.add_note(f"while restoring {path!r} from a checkpoint")
             raise
-        return value
-
-
-class _StateDict(Kind):
-    """Objects with the two methods of PyTorch's modules, optimizers and schedulers."""
-
-    name = "state_dict"
-    first = 1
-    has_parts = True
-
-    def fits(self, value: Any) -> bool:
-        return _has(value, "state_dict", "load_state_dict")
-
-    def state(self, value: Any) -> Any:
-        found = value.state_dict()
-        return deepcopy(found) if isinstance(value, Iterator) else found
-
-    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
-        value.load_state_dict(decoded(saved, reading.fetch))
-        return value
 
 
 class _GetAndSet(Kind):
-    """Objects with a pair of methods that get and set their state.
+    """Objects with a pair of methods that get and set their state, such as PyTorch's modules, optimizers and schedulers.
 
     Args:
       get: the one.
       put: the other.
+      inline: see `Kind`.
     """
 
     first = 1
     has_parts = True
 
-    def __init__(self, get: str, put: str) -> None:
+    def __init__(self, get: str, put: str, *, inline: bool = True) -> None:
         self._get, self._put = get, put
-        self.name = get
+        self.name, self.inline = get, inline
 
     def fits(self, value: Any) -> bool:
         return _has(value, self._get, self._put)
 
     def state(self, value: Any) -> Any:
-        return getattr(value, self._get)()
+        found = getattr(value, self._get)()
+        return deepcopy(found) if isinstance(value, Iterator) else found
 
-    def code(self, state: Any, aside: Aside, path: str) -> Any:
-        return coded(state, aside, path, inline=True)
-
-    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> None:
         getattr(value, self._put)(decoded(saved, reading.fetch))
-        return value
 
 
 class _Generator(Kind):
     """NumPy's generators of random numbers."""
 
     name = "generator"
+    inline = True
 
     def fits(self, value: Any) -> bool:
         return isinstance(value, np.random.Generator | np.random.BitGenerator)
 
     def state(self, value: Any) -> Any:
         return getattr(value, "bit_generator", value).state
-
-    def code(self, state: Any, aside: Aside, path: str) -> Any:
-        return coded(state, aside, path, inline=True)
 
     def check(self, value: Any, saved: Any, path: str) -> None:
         bits = getattr(value, "bit_generator", value)
@@ -625,9 +595,8 @@ class _Generator(Kind):
                 f"{', '.join(map(str, names)) or 'something else'} in the checkpoint"
             )
 
-    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> None:
         getattr(value, "bit_generator", value).state = decoded(saved, reading.fetch)
-        return value
 
 
 class _Array(Kind):
@@ -647,10 +616,9 @@ class _Array(Kind):
 
     def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         array = array_of(saved, reading.fetch, value.dtype)
-        if not value.flags.writeable:
-            return array
-        value[...] = array
-        return value
+        if value.flags.writeable:
+            value[...] = array
+        return array
 
 
 class _Tensor(Kind):
@@ -671,9 +639,8 @@ class _Tensor(Kind):
                 f"(dtype, shape) is {here} in the checkpoint; build the same model as when it was saved"
             )
 
-    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
+    def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> None:
         value.detach().copy_(decoded(saved, reading.fetch))
-        return value
 
 
 class _JaxArray(Kind):
@@ -711,15 +678,13 @@ class _Value(Kind):
     """
 
     name = "value"
+    inline = True
 
     def fits(self, value: Any) -> bool:
         return is_value(value)
 
     def is_replaced(self, value: Any) -> bool:
         return not isinstance(value, _FILLED)
-
-    def code(self, state: Any, aside: Aside, path: str) -> Any:
-        return coded(state, aside, path, inline=True)
 
     def check(self, value: Any, saved: Any, path: str) -> None:
         if not isinstance(value, _FILLED):
@@ -734,11 +699,10 @@ class _Value(Kind):
 
     def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> Any:
         found = decoded(saved, reading.fetch)
-        if not isinstance(value, _FILLED):
-            return found
-        value.clear()
-        (value.update if isinstance(value, dict | set) else value.extend)(found)
-        return value
+        if isinstance(value, _FILLED):
+            value.clear()
+            (value.update if isinstance(value, dict | set) else value.extend)(found)
+        return found
 
 
 KINDS: tuple[Kind, ...] = (
@@ -748,7 +712,7 @@ KINDS: tuple[Kind, ...] = (
     _Tensor(),
     _JaxArray(),
     _Generator(),
-    _StateDict(),
+    _GetAndSet("state_dict", "load_state_dict", inline=False),
     _GetAndSet("get_state", "set_state"),
     _GetAndSet("getstate", "setstate"),
     _Value(),

@@ -9,6 +9,7 @@ import pytest
 import distinput as di
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError, NotFoundError
+from distinput.plan.families import with_seed
 from distinput.plan.options import Decision
 from distinput.sharding.policies import auto_shard, policy_named
 from tests.distribute.workers import with_policy
@@ -18,7 +19,7 @@ RANGE = di.data.Dataset.range
 
 
 def test_one_seed_makes_the_shares_of_a_random_order_a_whole() -> None:
-    shares = [Dataset(auto_shard(RANGE(20).shuffle(20).node, 2, worker, seed=5)).to_list() for worker in range(2)]
+    shares = [Dataset(auto_shard(with_seed(RANGE(20).shuffle(20).node, 5), 2, worker)).to_list() for worker in range(2)]
     assert sorted(shares[0] + shares[1]) == list(range(20))
 
 

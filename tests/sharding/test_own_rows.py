@@ -20,7 +20,7 @@ from distinput.ops.shard_batches import OwnRows
 from distinput.plan.node import Node, walk
 from distinput.sharding.own_rows import own_rows, own_steps, rebatch_for
 from distinput.sharding.planning import worker_tree
-from distinput.sharding.policies import auto_shard
+from distinput.sharding.policies import auto_shard, decide
 from tests.depth import cases
 from tests.ops.iterating import until_error
 from tests.sharding.counting import bytes_read, put
@@ -281,7 +281,8 @@ def test_an_error_names_the_record_where_only_a_short_last_batch_has_rows_of_a_w
         raise ValueError(record)
 
     records = di.data.FixedLengthRecordDataset(str(path), 2).map(fails, output_signature=di.TensorSpec([], "int64"))
-    worker = worker_tree(records.batch(4).node, 3, 1, 2, DATA)  # 4 rows make pieces of 2, 2 and 0, and 3 of 1 each
+    node = records.batch(4).node
+    worker = worker_tree(node, 3, 1, 2, decide(node, 3, DATA))  # 4 rows make pieces of 2, 2 and 0, and 3 of 1 each
     _, error = until_error(Dataset(worker))
     assert error.args == (b"10",)
     assert f"record 10 of {path}" in error.__notes__

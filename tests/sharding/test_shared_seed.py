@@ -42,7 +42,7 @@ def test_shards_of_a_seedless_pipeline_are_disjoint_and_complete(
         node = (dataset.batch(3) if batch else dataset).node
         options = di.data.Options()
         options.experimental_distribute.auto_shard_policy = di.data.experimental.AutoShardPolicy.DATA
-        mine = Dataset(auto_shard(Dataset(node).with_options(options).node, num_workers, worker, None, seed))
+        mine = Dataset(auto_shard(with_seed(Dataset(node).with_options(options).node, seed), num_workers, worker))
         found += [int(x) for element in mine for x in (element if batch else [element])]
     assert sorted(found) == sorted(int(x) for x in BUILDS[build](n))
 

@@ -235,7 +235,3 @@ class DeviceCalls:
         with self._sequence.begin("all_reduce", None, name, purpose) as call:
             call.compare(f"all_reduce sum {dtype} {len(flat)} on {self.kind}", "", _NOTHING)
             return call.run(self._operations.all_reduce, flat)
-
-    def close(self) -> None:
-        """Release what the engine holds for these calls."""
-        self._operations.close()

@@ -92,9 +92,6 @@ class DeviceOperations(Protocol):
           A handle whose value is [n], on this worker's device and in new memory.
         """
 
-    def close(self) -> None:
-        """Release everything, without waiting for any other worker."""
-
 
 class StatusBoard(Protocol):
     """One short text for each worker, which all others can read at any time, even while they wait in an operation.

@@ -119,12 +119,11 @@ class DeviceExchange:
 
         notes = self._facts(description, lambda: ops.name(dtype), local)
         every = [one for note in notes for one in note.known]
+        check_sums(every, axis)
         if axis is None:
-            check_alike(every)
             check_numbers(values or parts[:1], op, ops)
         else:
             _check_same([note.dtype for note in notes])
-            check_sums(every, axis)
         shape, counts = every[0].shape, [count for note in notes for count in note.counts]
         held = [len(note.known) for note in notes]
         if axis is None and prod(shape) * dtype.itemsize >= self._large:
@@ -315,15 +314,7 @@ class WorkersReducer(LocalReducer):
     def _rows(
         self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
     ) -> Any:
-        def local() -> tuple[Any, list[Any]]:
-            sums, counts, dtype = row_sums(op, parts, axis)
-            return {"counts": list(compress(counts, there)), "dtype": dtype_code(dtype)}, list(compress(sums, there))
-
-        found = self._peers.exchange(description, local)
-        dtype = _dtype_of([note for note, _ in found])
-        sums = [array for _, arrays in found for array in arrays]
-        counts = [count for note, _ in found for count in note["counts"]]
-        return total_of_rows(op, sums, counts, dtype, axis)
+        return _total(op, axis, self._peers.exchange(description, lambda: _sums(op, parts, axis, there)))
 
     def _whole(self, description: CallDescription, op: ReduceOp, kept: Sequence[Any]) -> Any:
         total: Any = None
@@ -342,31 +333,24 @@ class WorkersReducer(LocalReducer):
         large = [note for note, _ in found if note is not None]
         if not large:
             return reduce_parts(op, [array for _, arrays in found for array in arrays])
-        for worker, (note, arrays) in enumerate(found):
-            shape = list(arrays[0].shape) if arrays else (note or large[0])["shape"]
-            code = dtype_code(arrays[0].dtype) if arrays else (note or large[0])["dtype"]
-            if (code, shape) != (large[0]["dtype"], large[0]["shape"]):
-                first = next(other for other, (note, _) in enumerate(found) if note is not None)
-                raise InvalidArgumentError(
-                    "reduce: with axis=None all values must have the same size and shape, got "
-                    f"{large[0]['shape']} of {large[0]['dtype']} on worker {first} and {shape} of {code} on worker "
-                    f"{worker}; reduce over the rows with axis=0"
-                )
+        every: list[_Known] = []
+        for note, arrays in found:
+            every += [_Known(array.shape, array.dtype.name) for array in arrays]
+            if note is not None:
+                every += [_Known(tuple(note["shape"]), np.dtype(note["dtype"]).name)] * note["count"]
+        check_alike(every)
         dtype = np.dtype(large[0]["dtype"])
         if total is None:  # this worker has no data
             total = np.zeros(large[0]["shape"], NUMPY.wide(dtype) if op is ReduceOp.MEAN else dtype)
         summed = self._peers.group.all_reduce(total, "sum", **self._peers.said(description))
-        if op is ReduceOp.SUM:
-            return summed[()]
-        mean = np.true_divide(summed, sum([note["count"] for note in large]))
-        return (mean if dtype.kind in "iu" else mean.astype(dtype, copy=False))[()]
+        return summed[()] if op is ReduceOp.SUM else NUMPY.mean(summed, len(every), dtype)
 
     def _exact(
         self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
-            if all_integers(parts):
-                return _integers(op, parts, axis, there)
+            if all_integers(parts):  # sums are exact in any order
+                return _sums(op, parts, axis, there)
             sums, counts, dtype = exact_rows(op, parts, axis)
             sums, counts = list(compress(sums, there)), list(compress(counts, there))
             special = [part.special is not None for part in sums]
@@ -380,10 +364,7 @@ class WorkersReducer(LocalReducer):
         found = self._peers.exchange(description, local)
         dtype = _dtype_of([note for note, _ in found])
         if dtype.kind in "iu":
-            values = [array for _, arrays in found for array in arrays]
-            if axis is None:
-                return reduce_parts(op, values)
-            return total_of_rows(op, values, [count for note, _ in found for count in note["counts"]], dtype, axis)
+            return _total(op, axis, found)
         for note, arrays in found:
             specials = iter(arrays[len(note["first"]) :])
             for first, digits, special in zip(note["first"], arrays, note["special"], strict=False):
@@ -392,14 +373,17 @@ class WorkersReducer(LocalReducer):
         return exact_total(op, bands, counts, dtype)
 
 
-def _integers(op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]) -> tuple[Any, list[Any]]:
-    """This worker's contribution to a sum or mean of integers, which is exact in any order."""
-    if axis is None:
-        values, counts = check_numbers(parts, op), [1] * len(parts)
-    else:
-        values, counts, _ = row_sums(op, parts, axis)
-    note = {"counts": list(compress(counts, there)), "dtype": dtype_code(np.asarray(parts[0]).dtype)}
-    return note, list(compress(values, there))
+def _sums(op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]) -> tuple[Any, list[Any]]:
+    """What this worker contributes to a sum or mean: the sums over the axes of its values."""
+    sums, counts, dtype = row_sums(op, parts, axis)
+    return {"counts": list(compress(counts, there)), "dtype": dtype_code(dtype)}, list(compress(sums, there))
+
+
+def _total(op: ReduceOp, axis: Any, found: Sequence[tuple[Any, list[Any]]]) -> Any:
+    """The sum or mean of what all workers contribute."""
+    dtype = _dtype_of([note for note, _ in found])
+    counts = [count for note, _ in found for count in note["counts"]]
+    return total_of_rows(op, [array for _, arrays in found for array in arrays], counts, dtype, axis)
 
 
 def _dtype_of(notes: Sequence[dict[str, Any]]) -> np.dtype[Any]:

@@ -94,15 +94,10 @@ class RemoteValue:
 
 
 class ResourceValue(RemoteValue):
-    """One worker's part of a per-worker value. It is at the worker, and read anew whenever it is asked for.
+    """One worker's part of a per-worker value. It is at the worker, and read anew whenever it is asked for."""
 
-    Args:
-      read: reads the value; called with a timeout.
-    """
-
-    def __init__(self, read: Callable[[float | None], Any]) -> None:
-        super().__init__()
-        self._read = read
+    _read: Callable[[float | None], Any]
+    """Reads the value; called with a timeout."""
 
     def get(self, timeout: float | None = None) -> Any:
         """The value as it is now; see `RemoteValue.get`."""

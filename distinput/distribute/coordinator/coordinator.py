@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, TypeAlias, TypeVar
 
 from distinput.columns.state import State
@@ -299,7 +300,7 @@ class ClusterCoordinator(Closing):
             raise ValueError(
                 "create_per_worker_resource: a per-worker value cannot be an argument; make both in one function"
             )
-        made = kind([ResourceValue(_Read(lane)) for lane in self._crew.lanes])
+        made = kind([ResourceValue() for _ in self._crew.lanes])
         self._place(made, Call(self._strategy, fn, *given), name or _name(fn), exact=exact)
         return made
 
@@ -316,8 +317,8 @@ class ClusterCoordinator(Closing):
         resources, before = self._resources, made._key
         key = resources.add(Resource(name, self._packed(call, f"a per-worker value of {name}"), exact, states))
         made._key, made._owner, made._call = key, self, call
-        for value in made._values:
-            value._read.key = key  # type: ignore[attr-defined]
+        for lane, value in zip(self._crew.lanes, made._values, strict=True):
+            value._read = partial(lane.read, key)  # type: ignore[attr-defined]
         weakref.finalize(made, resources.drop, key).atexit = False
         if before is not None:
             resources.drop(before)
@@ -420,18 +421,6 @@ def _lost(crew: "weakref.ref[_Crew]", seat: str) -> None:
     found = crew()
     if found is not None:
         found.lost(seat)
-
-
-class _Read:
-    """Reads one worker's part of a per-worker value."""
-
-    key: int
-
-    def __init__(self, lane: Lane) -> None:
-        self.lane = lane
-
-    def __call__(self, timeout: float | None) -> Any:
-        return self.lane.read(self.key, timeout)
 
 
 def _fetched(value: Any) -> Any:

@@ -2,6 +2,7 @@
 """Values that every worker has of its own: resources, datasets, iterators and variables."""
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,15 +164,12 @@ class PerWorkerDataset:
 
     def __init__(self, coordinator: Any, make: Callable[[], Any], name: str, *, exact: bool) -> None:
         self._coordinator, self._make, self._name, self._exact = coordinator, make, name, exact
-        self._spec: Any = None
 
-    @property
+    @cached_property
     def element_spec(self) -> Any:
         """The nest of specs of an element. A function that makes the dataset is called here for it, as for worker 0."""
-        if self._spec is None:
-            with as_worker(0), Mode(self._coordinator.strategy, None):
-                self._spec = (checked(self._make()).element_spec,)
-        return self._spec[0]
+        with as_worker(0), Mode(self._coordinator.strategy, None):
+            return checked(self._make()).element_spec
 
     def __iter__(self) -> PerWorkerIterator:
         kind = ExactPerWorkerIterator if self._exact else PerWorkerIterator

@@ -495,7 +495,10 @@ def check_sums(sums: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> None:
     Raises:
       InvalidArgumentError: they do not.
     """
-    check_alike(sums, ops, f"what is left after summing over axis {axis}", "")
+    if axis is None:
+        check_alike(sums, ops)
+    else:
+        check_alike(sums, ops, f"what is left after summing over axis {axis}", "")
 
 
 def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> Any:
@@ -505,7 +508,7 @@ def mean_of_rows(total: Any, rows: int, dtype: Any, ops: ArrayOps = NUMPY) -> An
 
 
 def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Bands], list[int], np.dtype[Any]]:
-    """As `row_sums`, with exact sums; `axis=None` keeps all axes and counts each part once."""
+    """As `row_sums`, with exact sums."""
     arrays = [_numbers(part, op, NUMPY) for part in parts]
     _check_dtypes(arrays, NUMPY)
     if arrays[0].dtype.kind != "f":
@@ -517,8 +520,8 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
         raise InvalidArgumentError(
             f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; {cure}"
         )
-    axes = [() if axis is None else check_axis(axis, array.ndim) for array in arrays]
-    counts = [1 if axis is None else _count(array, of) for array, of in zip(arrays, axes, strict=True)]
+    axes = [check_axis(axis, array.ndim) for array in arrays]
+    counts = [_count(array, of) for array, of in zip(arrays, axes, strict=True)]
     return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
 
 
@@ -582,7 +585,7 @@ def gather_parts(parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> Any:
     return ops.concatenate(arrays, check_gather(arrays, axis, ops))
 
 
-def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int:
+def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY, what: str = "gather") -> int:
     """The axis along which arrays, or what is known of them, can be concatenated, from 0.
 
     Raises:
@@ -590,41 +593,43 @@ def check_gather(arrays: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> int
     """
     first = arrays[0]
     if any(array.ndim == 0 for array in arrays):
-        raise InvalidArgumentError("gather: Can't concatenate scalars; give each of them an axis first")
+        raise InvalidArgumentError(f"{what}: Can't concatenate scalars; give each of them an axis first")
     for i, array in enumerate(arrays):
         if array.ndim != first.ndim:
             raise InvalidArgumentError(
-                f"gather: Shape mismatch: Ranks of all input tensors should match, got shape {list(first.shape)} on "
+                f"{what}: Shape mismatch: Ranks of all input tensors should match, got shape {list(first.shape)} on "
                 f"replica 0 and {list(array.shape)} on replica {i}"
             )
     try:
         where = operator.index(axis)
     except TypeError:
-        raise TypeError(f"gather: axis must be an int, got {axis!r}") from None
+        raise TypeError(f"{what}: axis must be an int, got {axis!r}") from None
     if not -first.ndim <= where < first.ndim:
         raise InvalidArgumentError(
-            f"gather: Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), got axis {axis}"
+            f"{what}: Expected concatenating dimensions in the range [{-first.ndim}, {first.ndim}), got axis {axis}"
         )
     where %= first.ndim
     for i, array in enumerate(arrays):
         for d in range(first.ndim):
             if d != where and array.shape[d] != first.shape[d]:
                 raise InvalidArgumentError(
-                    f"gather: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
+                    f"{what}: Shape mismatch: Dimension {d} in both shapes must be equal, got {list(first.shape)} on "
                     f"replica 0 and {list(array.shape)} on replica {i}"
                 )
         if {getattr(one.dtype, "kind", None) for one in (array, first)} not in ({"S"}, {"U"}):  # text of any width
-            _check_dtype(array.dtype, first.dtype, i, ops, "gather")
+            _check_dtype(array.dtype, first.dtype, i, ops, what)
     return int(where)
 
 
 def check_axis(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes as non-negative numbers.
+    """The axes as non-negative numbers; none for None, so that each value counts once.
 
     Raises:
-      TypeError: neither an int nor a tuple of ints.
+      TypeError: neither None, nor an int, nor a tuple of ints.
       ValueError: an axis is out of range or named twice.
     """
+    if axis is None:
+        return ()
     try:
         given = tuple([operator.index(a) for a in axis]) if isinstance(axis, tuple) else (operator.index(axis),)
     except TypeError:

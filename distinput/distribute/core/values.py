@@ -3,7 +3,6 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -542,56 +541,28 @@ def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: Wrap = PerR
 
     Source: the result rule of `tf.distribute.Strategy.run`, which compares objects, numbers too.
     """
-    first = results[0]
-    if not isinstance(first, _PLAIN):
-        structure = structure_of(first, lists=True, is_leaf=is_distributed)
-        if not structure.is_leaf:
-            return _regroup_nest(structure, results, always_wrap, wrap)
-    for other in results:
-        if isinstance(other, _NESTS):
-            raise AssertionError(_differs(results))  # noqa: TRY004 - the type that TensorFlow raises
-    if not always_wrap and _same(results):
-        return first
-    return wrap(results)
+    # Most results are leaves, whose structures need not be compared.
+    bare = isinstance(results[0], _PLAIN) or structure_of(results[0], lists=True).is_leaf
+    if bare and not any(isinstance(result, _NESTS) for result in results):
+        return _together(results, always_wrap, wrap)
+    structures = [structure_of(result, lists=True, is_leaf=_is_whole) for result in results]
+    first = structures[0]
+    if any(other != first for other in structures):
+        told = ", ".join([f"replica {i} gave {structure}" for i, structure in enumerate(structures)])
+        raise AssertionError(
+            f"run: the results of all replicas must have the same structure (len(v) == len(v0), the same keys): {told}"
+        )
+    leaves = zip(*map(first.flatten, results), strict=True)
+    return first.build([_together(parts, always_wrap, wrap) for parts in leaves])
 
 
-def _regroup_nest(structure: Structure, results: Sequence[Any], always_wrap: bool, wrap: Wrap) -> Any:
-    members: list[Sequence[Any]] = []
-    for result in results:
-        other = structure_of(result, lists=True, is_leaf=is_distributed)
-        if (other.kind, other.keys, other.cls, len(other.children)) != (
-            structure.kind,
-            structure.keys,
-            structure.cls,
-            len(structure.children),
-        ):
-            raise AssertionError(_differs(results))
-        members.append(_members(structure, result))
-    made = [regroup(parts, always_wrap, wrap) for parts in zip(*members, strict=True)]
-    # One level at a time: each member is a leaf of its parent's structure.
-    shallow = replace(structure, children=(_LEAF,) * len(made))
-    return shallow.build(made)
+def _is_whole(value: Any) -> bool:
+    return value is None or isinstance(value, DistributedValues)
 
 
-def _members(structure: Structure, value: Any) -> Sequence[Any]:
-    if structure.kind == "dict":
-        return [value[key] for key in structure.keys]
-    if structure.kind == "dataclass":
-        return [getattr(value, name) for name in structure.keys]
-    return tuple(value)
-
-
-def _differs(results: Sequence[Any]) -> str:
-    told = ", ".join([f"replica {i} gave {_kind(result)}" for i, result in enumerate(results)])
-    return f"run: the results of all replicas must have the same structure (len(v) == len(v0), the same keys): {told}"
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"a dict with keys {sorted(map(str, value))}"
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    return f"a {type(value).__name__}"
+def _together(parts: Sequence[Any], always_wrap: bool, wrap: Wrap) -> Any:
+    """One leaf of those of all replicas."""
+    return parts[0] if not always_wrap and _same(parts) else wrap(parts)
 
 
 def _same(results: Sequence[Any]) -> bool:
@@ -599,5 +570,4 @@ def _same(results: Sequence[Any]) -> bool:
     return all(other is first for other in results) and (len(results) == 1 or not is_number(first))
 
 
-_LEAF = structure_of(0)
 _PLAIN = (*_LEAVES, DistributedValues)

@@ -141,9 +141,6 @@ class _LocalDevices:
     def _here(self, parts: list[Any]) -> list[Any]:
         return [self._ops.copy(part, self._device) for part in parts]
 
-    def close(self) -> None:
-        """Nothing is held."""
-
 
 class LocalChannel:
     """A channel between threads: contributions are copied, so that the arrays may be changed afterwards.

@@ -148,10 +148,6 @@ class TensorOperations:
         work = started(self._under_way, self._calls().allreduce, [result], self._distributed.AllreduceOptions())
         return self._works([work], self._under_way, lambda: result)
 
-    def close(self) -> None:
-        """The channel drops the group of gloo; that of NCCL is dropped here."""
-        self._group = None
-
     def _calls(self) -> Any:
         if self._group is None:
             nccl = self._distributed.ProcessGroupNCCL

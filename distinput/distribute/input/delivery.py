@@ -197,11 +197,6 @@ class StepsAhead:
         self._seconds = 0.0 if self._seconds is None else looked + _SHARE_OF_ONE * (counted - looked)
 
     @property
-    def partial(self) -> bool:
-        """Not asked of finished steps."""
-        return False
-
-    @property
     def failed(self) -> bool:
         """See `Steps.failed`."""
         return self._steps.failed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Located`: the file and the record of every row of a step; `Seen`: where a record is seen; `Records`: known ones."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -124,9 +124,6 @@ class Located(Sequence[Place]):
             return [self[i] for i in range(len(self))[index]]
         file = self.files[int(self.file[index])]
         return Place(without_secrets(file), int(self.record[index]), int(self.replica[index]), int(self.row[index]))
-
-    def __iter__(self) -> Iterator[Place]:
-        return (self[i] for i in range(len(self)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

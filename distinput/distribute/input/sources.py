@@ -608,15 +608,6 @@ class OwnBatches:
         assert pieces is not None, "the same tree with other seeds"
         return Dataset(pieces, self._passes).prefetch(self._ahead)
 
-    @property
-    def element_spec(self) -> Any:
-        """The spec of a piece."""
-        return self.pieces.element_spec
-
-    def cardinality(self) -> int:
-        """The number of pieces."""
-        return self.pieces.cardinality()
-
     def __iter__(self) -> DatasetIterator:
         self._seal = seals.Seal(self.whole.node, self._runs)  # its files are examined again
         return self.pieces.__iter__()

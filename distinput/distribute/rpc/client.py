@@ -7,7 +7,7 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from multiprocessing import AuthenticationError
@@ -102,10 +102,14 @@ class StatusOrResult:
         Raises:
           Exception: the error of the call, of the class that its code says.
         """
-        code, message, value = self._outcome.result()
-        if code != OK:
-            raise error_of(code, message)
-        return value
+        return _value_of(self._outcome.result())
+
+
+def _value_of(reply: "Reply") -> Any:
+    code, message, value = reply
+    if code != OK:
+        raise error_of(code, message)
+    return value
 
 
 # ---- Messages as bytes
@@ -509,10 +513,7 @@ class Client(Closing):
 
     def _blocking_method(self, name: str) -> Callable[..., Any]:
         def method(*args: Any, timeout_in_ms: int = 0) -> Any:
-            code, message, value = self._outcome(encoded({"call": name}, args), timeout_in_ms)
-            if code != OK:
-                raise error_of(code, message)
-            return value
+            return _value_of(self._outcome(encoded({"call": name}, args), timeout_in_ms))
 
         method.__name__, method.__doc__ = f"{name}_blocking", f"Call {name!r} of the server, and return its value."
         return method
@@ -542,21 +543,13 @@ class Client(Closing):
     def _exchange(self, request: bytes, seconds: float | None) -> tuple[dict[str, Any], Any]:
         """The answer to a request, over a connection that no other call uses."""
         connection = self._connection(seconds)
-        try:
+        with self._dropped_on_error(connection):
             connection.send_bytes(request)
             if not connection.poll(seconds):
                 raise DeadlineExceededError(
                     f"{self!r}: no answer within {seconds:g} s; give a longer timeout_in_ms if the function may take that long"
                 )
             answer = decoded(connection.recv_bytes())
-        except (EOFError, OSError) as error:
-            self._drop(connection)
-            if isinstance(error, DistinputError):
-                raise
-            raise UnavailableError(f"{self!r}: the server is gone ({type(error).__name__})") from error
-        except BaseException:
-            self._drop(connection)  # an answer that comes later must not be taken for that of the next call
-            raise
         with self._lock:
             if not self._closed:
                 self._idle.append(connection)
@@ -577,23 +570,26 @@ class Client(Closing):
                 connection = Connection(end.detach())
         except OSError as error:
             raise UnavailableError(f"{self!r}: nobody listens there ({error}); start the server first") from error
-        try:
+        with self._dropped_on_error(connection):
             if not connection.poll(seconds):
                 raise DeadlineExceededError(f"{self!r}: what listens there says nothing; is it a server of distinput?")
-            answer_challenge(connection, self._key)
-            deliver_challenge(connection, self._key)
-        except (AuthenticationError, EOFError, AssertionError) as error:
-            self._drop(connection)
-            raise UnavailableError(f"{self!r}: the server has another key; give both the same") from error
-        except OSError as error:
-            self._drop(connection)
-            if isinstance(error, DistinputError):
-                raise
-            raise UnavailableError(f"{self!r}: the server is gone ({type(error).__name__})") from error
-        except BaseException:
-            self._drop(connection)
-            raise
+            try:
+                answer_challenge(connection, self._key)
+                deliver_challenge(connection, self._key)
+            except (AuthenticationError, EOFError, AssertionError) as error:
+                raise UnavailableError(f"{self!r}: the server has another key; give both the same") from error
         return connection
+
+    @contextlib.contextmanager
+    def _dropped_on_error(self, connection: Connection) -> Iterator[None]:
+        """Drop a connection that fails: an answer that comes later must not be taken for that of the next call."""
+        try:
+            yield
+        except BaseException as error:
+            self._drop(connection)
+            if isinstance(error, EOFError | OSError) and not isinstance(error, DistinputError):
+                raise UnavailableError(f"{self!r}: the server is gone ({type(error).__name__})") from error
+            raise
 
     @staticmethod
     def _drop(connection: Connection) -> None:

@@ -106,8 +106,8 @@ def receive(connection: socket.socket) -> Any:
     chunk = connection.recv(_CHUNK)
     if not chunk:
         raise Ended("the connection was closed")
-    while len(chunk) < _HEADER.size:
-        chunk += _some(connection)
+    if len(chunk) < _HEADER.size:
+        chunk += _read(connection, _HEADER.size - len(chunk))
     count, size = _HEADER.unpack_from(chunk)
     if not count and len(chunk) == _HEADER.size + size:
         return pickle.loads(memoryview(chunk)[_HEADER.size :])
@@ -119,13 +119,6 @@ def receive(connection: socket.socket) -> Any:
         part, rest = _exactly(connection, rest, length)
         parts.append(part)
     return pickle.loads(data, buffers=parts)
-
-
-def _some(connection: socket.socket) -> bytes:
-    chunk = connection.recv(_CHUNK)
-    if not chunk:
-        raise Ended("the connection was closed in the middle of a message")
-    return chunk
 
 
 def _exactly(connection: socket.socket, rest: memoryview, size: int) -> tuple[memoryview, memoryview]:
@@ -190,7 +183,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         chunk = connection.recv(size - len(data))
         if not chunk:
-            raise Ended("the connection was closed during the greeting")
+            raise Ended("the connection was closed in the middle of a message")
         data += chunk
     return data
 

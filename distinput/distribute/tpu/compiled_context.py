@@ -4,6 +4,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 
-from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis
+from distinput.distribute.core.array_arithmetic import ReduceOp, check_axis, check_gather
 from distinput.distribute.core.contexts import Mode, ReplicaContext, modes
 from distinput.distribute.core.replica_reducer import IndexedSlices, has_slices, refuse_gather
 from distinput.distribute.core.values import DistributedValues, PerReplica, is_distributed, replica_leaves
@@ -314,15 +315,10 @@ def reduce_traced(op: ReduceOp, value: Any, axis: Any, what: str) -> Any:
     own = jnp.asarray(value.own if isinstance(value, TracedValues) else value)
     if own.dtype == bool:
         raise InvalidArgumentError(f"{what}: {op.name} needs numbers, got bool; convert them with astype first")
-    items: Any = 1
-    if axis is not None:
-        axes = check_axis(axis, own.ndim)
-        items = int(np.prod([own.shape[a] for a in axes]))
+    axes = check_axis(axis, own.ndim)
+    items = prod([own.shape[a] for a in axes])
     within, dtype = dtypes_of(op, own.dtype)
-    own = own.astype(within)
-    if axis is not None:
-        own = own.sum(axes, dtype=own.dtype)
-    total = jax.lax.psum(own, REPLICA)
+    total = jax.lax.psum(own.astype(within).sum(axes, dtype=within), REPLICA)
     if op is ReduceOp.SUM:
         return total
     return (total / jnp.asarray(items * jax.lax.axis_size(REPLICA), within)).astype(dtype)
@@ -345,13 +341,7 @@ def gather_traced(value: Any, axis: Any, what: str) -> Any:
       InvalidArgumentError: a scalar, or an axis out of range.
     """
     own = jnp.asarray(value.own if isinstance(value, TracedValues) else value)
-    if not own.ndim:
-        raise InvalidArgumentError(f"{what}: Can't concatenate scalars; give each of them an axis first")
-    if not -own.ndim <= axis < own.ndim:
-        raise InvalidArgumentError(
-            f"{what}: Expected concatenating dimensions in the range [{-own.ndim}, {own.ndim}), got axis {axis}"
-        )
-    return jax.lax.all_gather(own, REPLICA, axis=axis % own.ndim, tiled=True)
+    return jax.lax.all_gather(own, REPLICA, axis=check_gather([own], axis, what=what), tiled=True)
 
 
 def _slices_traced(op: ReduceOp, part: IndexedSlices) -> IndexedSlices:

@@ -33,7 +33,7 @@ from distinput.distribute.tpu.compiled_context import (
 )
 from distinput.distribute.tpu.mesh import REPLICA, DeviceValues, MeshDevices, ReplicaMesh, in_turn
 from distinput.distribute.tpu.program import Program, trace_function
-from distinput.distribute.tpu.row_padding import PaddedResults, padded_results
+from distinput.distribute.tpu.row_padding import padded_results
 from distinput.distribute.tpu.strategy import RunCounts
 from distinput.distribute.variables.store import Store
 from distinput.errors import InvalidArgumentError, UnimplementedError
@@ -68,15 +68,11 @@ class DeviceReducer(LocalReducer):
             self._check("reduce")
             return super().reduce(op, parts, axis, call, deterministic=deterministic)
         arrays = [jnp.asarray(part) for part in parts]
-        dtype, items = arrays[0].dtype, len(arrays)
-        if axis is not None:
-            axes = [check_axis(axis, array.ndim) for array in arrays]
-            items = sum([prod([array.shape[a] for a in over]) for array, over in zip(arrays, axes, strict=True)])
-        within, dtype = dtypes_of(op, dtype)
-        arrays = [array.astype(within) for array in arrays]
-        if axis is not None:
-            arrays = [array.sum(over, dtype=within) for array, over in zip(arrays, axes, strict=True)]
-        total = sum(arrays[1:], arrays[0])
+        axes = [check_axis(axis, array.ndim) for array in arrays]
+        items = sum([prod([array.shape[a] for a in over]) for array, over in zip(arrays, axes, strict=True)])
+        within, dtype = dtypes_of(op, arrays[0].dtype)
+        sums = [array.sum(over, dtype=within) for array, over in zip(arrays, axes, strict=True)]
+        total = sum(sums[1:], sums[0])
         return total if op is ReduceOp.SUM else (total / jnp.asarray(items, within)).astype(dtype)
 
     def gather(self, parts: Sequence[Any], axis: Any, call: ReplicaCall = GATHER) -> Any:
@@ -115,17 +111,17 @@ def reduce_on_devices(mesh: ReplicaMesh, op: ReduceOp, value: Any, axis: Any) ->
     dtype = value.whole.dtype
     if not jnp.issubdtype(dtype, jnp.number) or (op is ReduceOp.MEAN and jnp.issubdtype(dtype, jnp.integer)):
         return None
-    axes = None if axis is None else check_axis(axis, len(value.part_shape))
+    axes = check_axis(axis, len(value.part_shape))
     return in_turn(mesh, lambda: _reduction(mesh, op, axes, value.scalar)(value.whole))
 
 
 @lru_cache(maxsize=256)
-def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...] | None, scalar: bool) -> Any:
+def _reduction(mesh: ReplicaMesh, op: ReduceOp, axes: tuple[int, ...], scalar: bool) -> Any:
     replicas = mesh.replicas
 
     def total(whole: Any) -> Any:
         parts = whole if scalar else whole.reshape(replicas, whole.shape[0] // replicas, *whole.shape[1:])
-        over = (0, *[axis + 1 for axis in axes or ()])
+        over = (0, *[axis + 1 for axis in axes])
         within, dtype = dtypes_of(op, parts.dtype)
         summed = parts.sum(over, dtype=within)
         if op is ReduceOp.SUM:
@@ -170,7 +166,7 @@ class Runner:
         self._lock = RLock()
         self._programs: OrderedDict[Any, Program] = OrderedDict()
         self._sizes: dict[Any, list[int]] = {}
-        self._proofs: dict[Any, PaddedResults | None] = {}
+        self._proofs: dict[Any, tuple[bool, ...] | None] = {}
         self._variants: Counter[Any] = Counter()
         self._counts: Counter[str] = Counter()
 
@@ -193,7 +189,7 @@ class Runner:
                 self._sizes.clear()
                 self._proofs.clear()
                 return self.run(fn, arguments)
-            result = program.run(arguments, data_rows, None if proof is None else proof.cut)
+            result = program.run(arguments, data_rows, proof)
             self._counts["compiled"] += 1
             self._counts["padded"] += data_rows is not None
             return (result,)
@@ -236,13 +232,13 @@ class Runner:
                     return program, rows, proof
         return None
 
-    def _proof(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: int) -> PaddedResults | None:
+    def _proof(self, fn: Callable[..., Any], which: Any, arguments: RunArguments, rows: int) -> tuple[bool, ...] | None:
         """What may be kept of the results of parts that are padded to `rows`; None if padding might change them."""
         assert arguments.rows is not None
         key = which, arguments.key(rows)
         program = self._programs.get(key)
         traced = None if program is None else program.traced
-        found: list[PaddedResults | None] = []
+        found: list[tuple[bool, ...] | None] = []
         for data_rows in sorted({n for n in arguments.rows if n != rows}):
             if (key, data_rows) not in self._proofs:
                 if len(self._proofs) > _PROGRAMS:
@@ -326,8 +322,7 @@ class Engine:
     def replicas(self) -> Replicas:
         """The replicas on the devices of this process."""
         mesh = self.mesh
-        devices = MeshDevices(mesh, labels_of(mesh))
-        return Replicas(devices, None, len(mesh.local), mesh.local[0], mesh.replicas)
+        return Replicas(MeshDevices(mesh, mesh.labels), None, len(mesh.local), mesh.local[0], mesh.replicas)
 
     def consumers(self, replicas: Replicas) -> Replicas:
         """The replicas as the input sees them: where they are in several processes, each process reads a part of the data.
@@ -565,12 +560,3 @@ def mesh_of(assignment: Any, devices: Sequence[Any] | None) -> ReplicaMesh:
         "TPUStrategy: experimental_device_assignment must be a DeviceAssignment, such as DeviceAssignment.build makes, got "
         f"{type(assignment).__name__}"
     )
-
-
-def labels_of(mesh: ReplicaMesh) -> list[str]:
-    """The names by which this process knows the first cores of its replicas."""
-    labels = []
-    for replica in mesh.local:
-        device = mesh.devices[replica, 0]
-        labels.append(f"{device.platform.upper()}:{jax.local_devices(backend=device.platform).index(device)}")
-    return labels

@@ -12,6 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from distinput.distribute.core.values import PerReplica
+from distinput.distribute.devices import device_name
 from distinput.distribute.devices.jax import CURE, NARROW, JaxDevices, can_hold, fitting
 from distinput.distribute.devices.pytrees import register_pytree
 from distinput.errors import InvalidArgumentError
@@ -102,11 +103,6 @@ CORE = "core"
 """The axis of the mesh along which one replica divides its work among its cores; see `ReplicaMesh.core_axes`."""
 
 
-def device_label(device: Any) -> str:
-    """The short name of a JAX device, such as "TPU:0" or "CPU:3"."""
-    return f"{str(device.platform).upper()}:{device.id}"
-
-
 @dataclass(frozen=True, eq=False)
 class ReplicaMesh:
     """JAX devices in rows: row r holds the cores of replica r.
@@ -135,9 +131,7 @@ class ReplicaMesh:
                 f"TPUStrategy: devices must be an array [replicas, cores per replica], got shape {list(devices.shape)}"
             )
         if len(set(devices.flat)) != devices.size:
-            raise ValueError(
-                f"TPUStrategy: no device may be given twice, got {[device_label(device) for device in devices.flat]}"
-            )
+            raise ValueError(f"TPUStrategy: no device may be given twice, got {list(map(str, devices.flat))}")
         for replica, row in enumerate(devices):
             if len({device.process_index for device in row}) > 1:
                 raise ValueError(
@@ -213,7 +207,7 @@ class ReplicaMesh:
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The name of the first core of each replica of this process."""
-        return tuple([device_label(self.devices[i, 0]) for i in self.local])
+        return tuple([device_name(self.devices[i, 0]) for i in self.local])
 
     def assemble(self, parts: Sequence[Any], shape: Sequence[int]) -> Any:
         """One global array whose first axis is divided among the replicas, made from parts without a copy on the host.

@@ -13,7 +13,7 @@ data, so a product with a zero is taken to be zero: it is not only where the dat
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,18 +38,6 @@ from distinput.distribute.tpu.padding_rules import (
     rows_axis,
 )
 from distinput.distribute.tpu.program import Traced, has_callbacks, trace_function
-from distinput.names.lazy import dataclass
-
-
-@dataclass(frozen=True)
-class PaddedResults:
-    """What to keep of the results of a program whose arguments were padded.
-
-    Args:
-      cut: for each array of the result, True if it has the rows of the arguments and keeps those of data.
-    """
-
-    cut: tuple[bool, ...]
 
 
 def padded_results(
@@ -60,8 +48,10 @@ def padded_results(
     rows: int,
     data_rows: int,
     traced: Traced | None,
-) -> PaddedResults | None:
+) -> tuple[bool, ...] | None:
     """What to keep of the results if arrays of `data_rows` are padded to `rows`; None if padding might change them.
+
+    For each array of the result, True if it has the rows of the arguments and keeps those of data.
 
     Args:
       strategy: the strategy.
@@ -79,27 +69,18 @@ def padded_results(
         found = _compared(small, trace_function(strategy, mesh, fn, arguments, data_rows or rows + 1), arguments)
         if found is not None and not data_rows:
             empty = trace_function(strategy, mesh, fn, arguments, 0)
-            if not _same_outcome(small, empty) or not _same_without_rows(found, small, empty):
+            if not _same_outcome(small, empty) or not _same_without_rows(*found, small, empty):
                 return None
     except Exception:  # noqa: BLE001 - a function that cannot be traced is run as it is, and fails there if it must
         return None
     if found is None:
         return None
-    outcome = [found.known.get(x, CLEAN) for x in found.program.outvars]
-    return PaddedResults(tuple([kind in BY_ROWS for kind in outcome[: small.num_results]]))
+    program, known = found
+    return tuple([x in known and known[x][0] in BY_ROWS for x in program.outvars[: small.num_results]])
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """A program all of whose results are known.
-
-    Args:
-      program: the program for the larger number of rows.
-      known: what is known of its values.
-    """
-
-    program: FlatProgram
-    known: dict[Any, ValueKind]
+_Known: TypeAlias = dict[Any, tuple[ValueKind, Any]]
+"""What is known of each value of a program, and the value of the other program that corresponds to it."""
 
 
 def _flat(traced: Traced) -> FlatProgram:
@@ -122,18 +103,16 @@ def _same_constant(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, bool | int | float | complex | str | bytes) and repr(a) == repr(b)
 
 
-def _compared(small: Traced, large: Traced, arguments: RunArguments) -> _Compared | None:
+def _compared(small: Traced, large: Traced, arguments: RunArguments) -> tuple[FlatProgram, _Known] | None:
     """What is known of a program, compared with that for another number of rows; None if a result is unknown."""
     if not _same_outcome(small, large):
         return None
     inputs, sizes = [CLEAN], None
-    splits = iter([x.shape for x in large.jaxpr.in_avals[1:]])
-    for leaf, before in zip(arguments.arrays, small.jaxpr.in_avals[1:], strict=True):
-        after = next(splits)
+    for leaf, before, after in zip(arguments.arrays, small.jaxpr.in_avals[1:], large.jaxpr.in_avals[1:], strict=True):
         by_rows = isinstance(leaf, Split) and bool(leaf.shapes[0])
         inputs.append(ROWS if by_rows else CLEAN)
         if by_rows:
-            sizes = before.shape[0], after[0]
+            sizes = before.shape[0], after.shape[0]
     a, b = _flat(small), _flat(large)
     if sizes is None or len(a.consts) != len(b.consts):
         return None
@@ -146,7 +125,7 @@ def _compared(small: Traced, large: Traced, arguments: RunArguments) -> _Compare
             return None
         if kind in BY_ROWS and (i >= small.num_results or rows_axis(p.aval.shape, q.aval.shape, sizes) != 0):
             return None
-    return _Compared(a, known.kinds)
+    return a, known
 
 
 def _same_variables(small: Traced, large: Traced) -> bool:
@@ -168,26 +147,14 @@ def _constants(a: FlatProgram, b: FlatProgram, small: Traced, large: Traced) -> 
     return found
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What is known of the values of two programs.
-
-    Args:
-      kinds: of the values of the first one.
-      pairs: the values of the second one that correspond to them.
-    """
-
-    kinds: dict[Any, ValueKind]
-    pairs: dict[Any, Any]
-
-
 def _kind_of(known: _Known, x: Any, y: Any) -> ValueKind:
     if is_literal(x) or is_literal(y):
         if not (is_literal(x) and is_literal(y)) or not equal_literals(x.val, y.val):
             return UNKNOWN
         return CLEAN if np.any(x.val) else ZERO
     # The same value must be used in both programs, or their steps do not correspond.
-    return known.kinds[x] if known.pairs.get(x) is y else UNKNOWN
+    kind, other = known[x]
+    return kind if other is y else UNKNOWN
 
 
 def _known(
@@ -196,8 +163,9 @@ def _known(
     """What is known of the values of two programs for these numbers of rows; None if their steps do not correspond."""
     if len(a.eqns) != len(b.eqns) or len(a.outvars) != len(b.outvars):
         return None
-    kinds: dict[Any, ValueKind] = dict(zip([*a.invars, *a.constvars], [*inputs, *constants], strict=True))
-    known = _Known(kinds, dict(zip([*a.invars, *a.constvars], [*b.invars, *b.constvars], strict=True)))
+    known: _Known = {}
+    for p, kind, q in zip([*a.invars, *a.constvars], [*inputs, *constants], [*b.invars, *b.constvars], strict=True):
+        known[p] = kind, q
     for x, y in zip(a.eqns, b.eqns, strict=True):
         name = x.primitive.name
         if name != y.primitive.name or len(x.invars) != len(y.invars) or len(x.outvars) != len(y.outvars):
@@ -205,11 +173,11 @@ def _known(
         operands = tuple([_kind_of(known, p, q) for p, q in zip(x.invars, y.invars, strict=True)])
         step = PairedStep(name, x, y, operands, sizes)
         for p, q, kind in zip(x.outvars, y.outvars, kinds_of(step), strict=True):
-            known.kinds[p], known.pairs[p] = _checked(kind, p.aval.shape, q.aval.shape, sizes), q
+            known[p] = _checked(kind, p.aval.shape, q.aval.shape, sizes), q
     return known
 
 
-def _same_without_rows(found: _Compared, small: Traced, empty: Traced) -> bool:
+def _same_without_rows(program: FlatProgram, known: _Known, small: Traced, empty: Traced) -> bool:
     """True if a program for no rows at all computes what the padded one does when no row is data.
 
     JAX leaves steps out where there are no rows, so the two are compared as expressions: what is by rows is empty, and a
@@ -242,8 +210,7 @@ def _same_without_rows(found: _Compared, small: Traced, empty: Traced) -> bool:
                     made[out] = "unknown", id(step)
         return [node_of(x) for x in program.outvars]
 
-    known = found.known
-    padded = expressions(found.program, small.trace, lambda x: known[x] in BY_ROWS)
+    padded = expressions(program, small.trace, lambda x: known[x][0] in BY_ROWS)
     return padded == expressions(_flat(empty), empty.trace, lambda x: not np.prod(x.aval.shape))
 
 

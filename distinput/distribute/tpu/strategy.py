@@ -167,7 +167,7 @@ class TPUStrategy(Strategy):
     ) -> None:
         engines = _module("engine")
         mesh = engines.mesh_of(experimental_device_assignment, devices)
-        super().__init__(engines.labels_of(mesh), backend="jax")
+        super().__init__(mesh.labels, backend="jax")
         self._engine = engines.Engine(self, mesh, compile=compile, spmd=experimental_spmd_xla_partitioning)
         self._replicas = self._engine.replicas()
         self._reducer = engines.DeviceReducer(self._replicas.devices, alone=self._engine.alone)

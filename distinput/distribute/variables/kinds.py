@@ -38,45 +38,61 @@ from distinput.values.leaves import TensorShape, as_dtype, dtype_code
 # ---- Variables with one value
 
 
-class ResourceVariable(Variable):
+class _StoredVariable(Variable):
+    """A variable whose copies are in a store of its own.
+
+    Args:
+      strategy: the strategy under which it was created.
+      store: where the copies are.
+      policy: how they are kept in step; a single value needs none.
+      name: the name.
+      shape: the shape, None for sizes that may change.
+    """
+
+    def __init__(self, strategy: Any, store: Store, policy: VariablePolicy, name: str, shape: TensorShape) -> None:
+        self._strategy, self._store, self._policy, self._name, self._shape = strategy, store, policy, name, shape
+
+    def _in_store(self, store: Store) -> Self:
+        """A variable like this one, in another store."""
+        made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
+        made._constraint = self._constraint
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self._in_store(self._strategy._open_store(self.numpy(), self._policy, self._name))
+
+
+class ResourceVariable(_StoredVariable):
     """One value; also one copy of a distributed variable.
 
     Args:
-      store: where the value is.
+      strategy, store, policy, name, shape: see `_StoredVariable`.
       copy: which copy of the store it is.
-      policy: what was asked for; a single value needs none.
-      name: the name.
-      shape: the shape, None for sizes that may change.
-      strategy: the strategy under which it was created.
       container: a weak reference to the distributed variable that it is a copy of.
     """
 
     def __init__(
         self,
+        strategy: Any,
         store: Store,
-        copy: int,
         policy: VariablePolicy,
         name: str,
         shape: TensorShape,
-        strategy: Any,
+        copy: int = 0,
         container: Callable[[], Any] | None = None,
     ) -> None:
-        self._store, self._copy, self._policy, self._name = store, copy, policy, name
-        self._shape, self._strategy, self._container = shape, strategy, container
+        super().__init__(strategy, store, policy, name, shape)
+        self._copy, self._container = copy, container
 
     @property
     def device(self) -> str:
         """The device that the value is on."""
         return self._store.device(self._copy)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "ResourceVariable":
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._container is None:
-            store = self._strategy._open_store(self.numpy(), self._policy, self._name)
-        else:
-            store = HostStore(self.numpy(), [self.device])
-        made = ResourceVariable(store, 0, self._policy, self._name, self._shape, self._strategy)
-        made._constraint = self._constraint
-        return made
+            return super().__deepcopy__(memo)
+        return self._in_store(HostStore(self.numpy(), [self.device]))
 
     def count_up_to(self, limit: int) -> Any:
         """Add 1 and return the value before; see `Variable.count_up_to`."""
@@ -150,7 +166,7 @@ def _with_rows(kind: str, value: Any, store: Store) -> Any:
     return IndexedSlices(rows, indices, value.dense_shape)
 
 
-class DistributedVariable(Variable, DistributedValues):
+class DistributedVariable(_StoredVariable, DistributedValues):
     """A variable with a copy for each replica of this process; `values` are the copies, variables themselves.
 
     Strategies make it; the name is for `isinstance`.
@@ -168,11 +184,11 @@ class DistributedVariable(Variable, DistributedValues):
     values: tuple[ResourceVariable, ...]
 
     def __init__(self, strategy: Any, store: Store, policy: VariablePolicy, name: str, shape: TensorShape) -> None:
-        self._strategy, self._store, self._policy, self._name, self._shape = strategy, store, policy, name, shape
+        super().__init__(strategy, store, policy, name, shape)
         container = weakref.ref(self)
         self.values = tuple(
             [
-                ResourceVariable(store, i, policy, f"{name}/replica_{i}" if i else name, shape, strategy, container)
+                ResourceVariable(strategy, store, policy, f"{name}/replica_{i}" if i else name, shape, i, container)
                 for i in range(store.copies)
             ]
         )
@@ -184,9 +200,7 @@ class DistributedVariable(Variable, DistributedValues):
         store = self._strategy._open_store(first, self._policy, self._name)
         for copy, value in enumerate(others, start=1):
             store.update(copy, "assign", value)
-        made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
-        made._constraint = self._constraint
-        return made
+        return self._in_store(store)
 
     def _parts(self) -> tuple[Variable, ...]:
         return self.values
@@ -287,18 +301,12 @@ class SyncOnReadVariable(DistributedVariable):
 # ---- Variables with one value for several replicas
 
 
-class AggregatingVariable(Variable):
+class AggregatingVariable(_StoredVariable):
     """One value for all replicas, which combine what they write; `CentralStorageStrategy` makes such variables."""
 
     def __init__(self, strategy: Any, store: Store, policy: VariablePolicy, name: str, shape: TensorShape) -> None:
-        self._strategy, self._store, self._policy, self._name, self._shape = strategy, store, policy, name, shape
-        self._single = ResourceVariable(store, 0, policy, name, shape, strategy)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        store = self._strategy._open_store(self.numpy(), self._policy, self._name)
-        made = type(self)(self._strategy, store, self._policy, self._name, self._shape)
-        made._constraint = self._constraint
-        return made
+        super().__init__(strategy, store, policy, name, shape)
+        self._single = ResourceVariable(strategy, store, policy, name, shape)
 
     def _parts(self) -> tuple[Variable, ...]:
         return (self._single,)
@@ -522,9 +530,7 @@ _NUMBER = re.compile(r"_[0-9]+(?=/|$)")
 
 def single(strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any) -> Variable:
     """A variable with one value, as strategies with one replica have it."""
-    value = make_value()
-    store = strategy._open_store(value, policy, name)
-    return ResourceVariable(store, 0, policy, name, TensorShape(value.shape) if shape is None else shape, strategy)
+    return _stored(ResourceVariable, strategy, make_value(), policy, name, shape)
 
 
 def mirrored(
@@ -533,18 +539,22 @@ def mirrored(
     """A variable with a copy for each replica, all with the value that the chief makes."""
     value = from_chief(peers, make_value, name)
     policy = policy.distributed(name, value.dtype)
-    store = strategy._open_store(value, policy, name)
     kind = SyncOnReadVariable if policy.on_read else MirroredVariable
-    return kind(strategy, store, policy, name, TensorShape(value.shape) if shape is None else shape)
+    return _stored(kind, strategy, value, policy, name, shape)
 
 
 def aggregating(
     strategy: Any, make_value: Callable[[], Any], policy: VariablePolicy, name: str, shape: Any
 ) -> Variable:
     """A variable with one value for several replicas."""
-    value = make_value()
+    return _stored(AggregatingVariable, strategy, make_value(), policy, name, shape)
+
+
+def _stored(
+    kind: type[_StoredVariable], strategy: Any, value: Any, policy: VariablePolicy, name: str, shape: Any
+) -> Variable:
     store = strategy._open_store(value, policy, name)
-    return AggregatingVariable(strategy, store, policy, name, TensorShape(value.shape) if shape is None else shape)
+    return kind(strategy, store, policy, name, TensorShape(value.shape) if shape is None else shape)
 
 
 def from_chief(peers: Peers | None, make_value: Callable[[], Any], name: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from distinput.distribute.core.replica_reducer import IndexedSlices
 from distinput.distribute.variables.policy import VariablePolicy, as_indices, as_operand
+from distinput.distribute.variables.store import depth_of
 from distinput.distribute.variables.variable import Variable
 from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import TensorShape
@@ -168,12 +169,7 @@ class ShardedVariable(Variable):
         indices = np.asarray(as_indices(slices.indices, kind))
         updates = as_operand(slices.values, self.dtype, kind)
         several = kind.startswith("scatter_nd")
-        depth = indices.shape[-1] if several and indices.ndim else 0
-        if several and not 0 < depth <= len(self._shape):
-            raise InvalidArgumentError(
-                f"{kind}: the last axis of indices must be from 1 to {len(self._shape)}, the number of axes of the variable, "
-                f"got shape {list(indices.shape)}"
-            )
+        depth = depth_of(kind, indices, len(self._shape)) if several else 0
         places = tuple(indices.shape[: indices.ndim - several])
         if updates.shape and tuple(updates.shape[: len(places)]) != places:
             raise InvalidArgumentError(

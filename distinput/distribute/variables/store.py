@@ -68,46 +68,45 @@ _IN_PLACE: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-def _scatter(name: str) -> Callable[[Any, Any, Any], Any]:
-    """Rows at places of the first axis: value [n, ...], indices [...], updates [..., ...]."""
-    kind = f"scatter_{name}"
+def _scatter(name: str, nd: bool) -> Callable[[Any, Any, Any], Any]:
+    """Rows at places of the first axis: value [n, ...], indices [...], updates [..., ...], or a scalar.
+
+    With `nd`, parts at places given by vectors: value [a, b, c], indices [..., 2], updates [..., c].
+    """
+    kind = f"scatter_{'nd_' * nd}{name}"
 
     def scatter(value: Any, indices: Any, updates: Any) -> Any:
         if name != "update":
             _numeric(value, kind)
         if not value.ndim:
             raise InvalidArgumentError(f"{kind}: the variable must have at least one axis, got a scalar")
-        want = tuple(indices.shape) + tuple(value.shape[1:])
-        if tuple(updates.shape) not in (want, ()):
+        where = places_of(kind, indices, value) if nd else (indices,)
+        if not nd:
+            check_within(kind, indices, value.shape[0])
+        want = (*indices.shape[: indices.ndim - nd], *value.shape[len(where) :])
+        if tuple(updates.shape) != want and (nd or updates.shape):
+            scalar = "" if nd else ", the shape of indices and that of a row, or be a scalar"
             raise InvalidArgumentError(
-                f"{kind}: updates must have shape {list(want)}, the shape of indices and that of a row, or be a scalar, "
-                f"got {list(updates.shape)}"
+                f"{kind}: updates must have shape {list(want)}{scalar}, got {list(updates.shape)}"
             )
-        check_within(kind, indices, value.shape[0])
-        return _put(name, value, indices, updates)
+        return _put(name, value, where, updates)
 
     return scatter
 
 
-def _scatter_nd(name: str) -> Callable[[Any, Any, Any], Any]:
-    """Parts at places given by vectors: value [a, b, c], indices [..., 2], updates [..., c]."""
-    kind = f"scatter_nd_{name}"
+def depth_of(kind: str, indices: Any, axes: int) -> int:
+    """How many axes of a variable the places `[..., k]` are for: k.
 
-    def scatter_nd(value: Any, indices: Any, updates: Any) -> Any:
-        if name != "update":
-            _numeric(value, kind)
-        depth = indices.shape[-1] if indices.ndim else 0
-        if not 0 < depth <= value.ndim:
-            raise InvalidArgumentError(
-                f"{kind}: the last axis of indices must be from 1 to {value.ndim}, the number of axes of the variable, got "
-                f"shape {list(indices.shape)}"
-            )
-        want = tuple(indices.shape[:-1]) + tuple(value.shape[depth:])
-        if tuple(updates.shape) != want:
-            raise InvalidArgumentError(f"{kind}: updates must have shape {list(want)}, got {list(updates.shape)}")
-        return _put(name, value, places_of(kind, indices, value), updates)
-
-    return scatter_nd
+    Raises:
+      InvalidArgumentError: there are not so many axes, or k is 0.
+    """
+    depth: int = indices.shape[-1] if indices.ndim else 0
+    if not 0 < depth <= axes:
+        raise InvalidArgumentError(
+            f"{kind}: the last axis of indices must be from 1 to {axes}, the number of axes of the variable, got shape "
+            f"{list(indices.shape)}"
+        )
+    return depth
 
 
 def places_of(kind: str, indices: Any, value: Any) -> tuple[Any, ...]:
@@ -116,7 +115,7 @@ def places_of(kind: str, indices: Any, value: Any) -> tuple[Any, ...]:
     Raises:
       InvalidArgumentError: one of them is not in the value.
     """
-    places = tuple([indices[..., axis] for axis in range(indices.shape[-1])])
+    places = tuple([indices[..., axis] for axis in range(depth_of(kind, indices, value.ndim))])
     for along, size in zip(places, value.shape, strict=False):
         check_within(kind, along, size)
     return places
@@ -164,8 +163,8 @@ UPDATES: dict[str, Callable[..., Any]] = {
     "assign_add": _assign_add,
     "assign_sub": _assign_sub,
     "count_up_to": _count_up_to,
-    **{f"scatter_{name}": _scatter(name) for name in _IN_PLACE},
-    **{f"scatter_nd_{name}": _scatter_nd(name) for name in ("add", "max", "min", "sub", "update")},
+    **{f"scatter_{name}": _scatter(name, False) for name in _IN_PLACE},
+    **{f"scatter_nd_{name}": _scatter(name, True) for name in ("add", "max", "min", "sub", "update")},
     "slice_assign": _slice_assign,
     "slice_assign_add": lambda value, key, delta: _slice_assign(value, key, value[key] + delta),
     "slice_assign_sub": lambda value, key, delta: _slice_assign(value, key, value[key] - delta),

@@ -18,7 +18,6 @@ from distinput.distribute.variables.policy import (
     as_operand,
 )
 from distinput.distribute.variables.store import Store, places_of
-from distinput.errors import InvalidArgumentError
 from distinput.values.leaves import TensorShape, dtype_name
 
 # ---- A key for dictionaries and sets that stands for a variable
@@ -562,12 +561,6 @@ def rows_at(what: str, value: Any, indices: Any) -> Any:
     Raises:
       InvalidArgumentError: there are none.
     """
-    depth = indices.shape[-1] if indices.ndim else 0
-    if not 0 < depth <= value.ndim:
-        raise InvalidArgumentError(
-            f"{what}: indices must be for 1 to {value.ndim} axes, the number of the variable's, got shape "
-            f"{list(indices.shape)}"
-        )
     return value[places_of(what, indices, value)]
 
 

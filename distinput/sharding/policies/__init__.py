@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.names.lazy import failures, later, load_extensions, placed
 from distinput.ops.shard import Shard
-from distinput.plan.families import Rows, kept_apart, with_seed
+from distinput.plan.families import Rows, kept_apart
 from distinput.plan.node import Needs, Node, walk
 from distinput.plan.options import AutoShardPolicy, Decision, Policy, Share, options_of
 from distinput.run.run import Run
@@ -390,19 +390,17 @@ def auto_shard(
     num_workers: int,
     index: int,
     num_replicas: int | None = None,
-    seed: int | None = None,
     policy: AutoShardPolicy | Policy | None = None,
     decision: Decision | None = None,
 ) -> Node:
     """The tree that worker `index` of `num_workers` runs.
 
     Args:
-      node: the pipeline, its global batches cut for the replicas.
+      node: the pipeline, its global batches cut for the replicas. Ops without a seed draw one on each worker, unless
+        `with_seed` gave them one: then workers shuffle differently and disagree on which rows are whose.
       num_workers: W.
       index: from 0.
       num_replicas: replicas of all workers.
-      seed: ops without a seed take theirs from this number, which must be the same on all workers. None: each worker draws
-        its own, so workers shuffle differently and disagree on which rows are whose.
       policy: None: the one in the options of the tree.
       decision: what `decide` returned for this tree, or for one with the same sources; None: it is called now.
 
@@ -410,8 +408,6 @@ def auto_shard(
       NotFoundError: policy FILE, and a source is no file; or policy BALANCED, and an op needs to see all elements.
       TooFewFilesError: policy FILE, and there are fewer files than workers.
     """
-    if seed is not None:
-        node = with_seed(node, seed)
     if decision is None:
         decision = decide(node, num_workers, policy)
     applied = decision.applied

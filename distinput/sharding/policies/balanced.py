@@ -4,7 +4,6 @@
 import dataclasses
 import functools
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -47,100 +46,18 @@ _SMALL = 200  # files below this fraction of a worker's mean load are never spli
 
 
 @dataclass(frozen=True, eq=False)
-class FileAssignment(ABC):
+class FileAssignment:
     """Files assigned to workers; the same on every worker.
 
     Args:
       files: all files.
-      num_workers: W.
+      loads: [W] bytes of each worker.
+      share: what one worker reads, in the order of the files; it takes memory in proportion to that share.
     """
 
     files: FileTable
-    num_workers: int
-
-    @abstractmethod
-    def share(self, worker: int) -> Fragments:
-        """What one worker reads, in the order of the files; it takes memory in proportion to that share."""
-
-    @property
-    @abstractmethod
-    def loads(self) -> Ints:
-        """Bytes of each worker."""
-
-
-@dataclass(frozen=True, eq=False)
-class LineAssignment(FileAssignment):
-    """Equal stretches of the files laid end to end.
-
-    Args:
-      units: [n] of each file.
-      ends: [n] where each file ends on the line.
-      unit_bytes: of one unit.
-      counted: a unit is a record.
-    """
-
-    units: Ints
-    ends: Ints
-    unit_bytes: int
-    counted: bool
-
-    def share(self, worker: int) -> Fragments:
-        total, last = int(self.ends[-1]), worker == self.num_workers - 1
-        low, high = range_of_worker(total, self.num_workers, worker)
-        ends = self.ends
-        # Files that touch [low, high); one without units belongs to the stretch that its place lies in.
-        begin = int(np.searchsorted(ends, low, "left"))
-        stop = len(ends) if last else int(np.searchsorted(ends, high, "left")) + 1
-        near = np.arange(begin, min(stop, len(ends)))
-        units = self.units[near]
-        first = ends[near] - units
-        a, b = np.maximum(low - first, 0), np.minimum(high - first, units)
-        empty = (units == 0) & (first >= low) & ((first < high) | last)
-        kept = (b > a) | empty
-        near, a, b, units = near[kept], a[kept], b[kept], units[kept]
-        return Fragments(
-            self.files.take(near),
-            np.arange(len(near)),
-            a,
-            np.where(b == units, END, b),
-            b - a if self.counted else np.where(units == 0, 0, -1),
-            (b - a) * self.unit_bytes,
-        )
-
-    @property
-    def loads(self) -> Ints:
-        total = int(self.ends[-1])
-        cuts = [range_of_worker(total, self.num_workers, worker)[0] for worker in range(self.num_workers)]
-        return np.diff([*cuts, total]) * self.unit_bytes
-
-
-@dataclass(frozen=True, eq=False)
-class PartAssignment(FileAssignment):
-    """Parts assigned by size.
-
-    Args:
-      parts: all of them, in order.
-      order: [n] the numbers of the parts, worker after worker.
-      begins: [W + 1] where in `order` each worker's begin.
-      worker_loads: [W] bytes of each.
-    """
-
-    parts: Fragments
-    order: Ints
-    begins: Ints
-    worker_loads: Ints
-
-    def share(self, worker: int) -> Fragments:
-        mine = self.order[self.begins[worker] : self.begins[worker + 1]]
-        parts = self.parts
-        files, file = np.unique(parts.file.take(mine), return_inverse=True)
-        return Fragments(
-            parts.files.take(files), file, *[a.take(mine) for a in (parts.start, parts.stop, parts.rows, parts.nbytes)]
-        )
-
-    @property
-    def loads(self) -> Ints:
-        return self.worker_loads
+    loads: Ints
+    share: Callable[[int], Fragments]
 
 
 def range_of_worker(total: int, num_workers: int, worker: int) -> tuple[int, int]:
@@ -170,8 +87,7 @@ def assign_files(files: FileTable, file_format: Format, num_workers: int, *, tol
         raise InvalidArgumentError(f"shard: there must be at least 1 worker, got {num_workers}")
     units = _units(files, file_format, tolerant)
     if units is not None and units.any():
-        ends = np.cumsum(units, dtype=np.int64)
-        return LineAssignment(files, num_workers, units, ends, file_format.unit_bytes(files), file_format.counts_rows)
+        return _laid_in_line(files, file_format, num_workers, units)
     n = len(files)
     rows = np.full(n, -1) if files.rows is None else files.rows
     whole = Fragments(files, np.arange(n), np.zeros(n, np.int64), np.full(n, END), rows, files.sizes)
@@ -182,7 +98,40 @@ def assign_files(files: FileTable, file_format: Format, num_workers: int, *, tol
     return dealt if parts is None else _dealt(parts, num_workers)
 
 
-def _dealt(parts: Fragments, num_workers: int) -> PartAssignment:
+def _laid_in_line(files: FileTable, file_format: Format, num_workers: int, units: Ints) -> FileAssignment:
+    """Equal stretches of the files laid end to end, each `[n]` units long."""
+    ends = np.cumsum(units, dtype=np.int64)  # where each file ends on the line
+    total, unit_bytes = int(ends[-1]), file_format.unit_bytes(files)
+
+    def share(worker: int) -> Fragments:
+        last = worker == num_workers - 1
+        low, high = range_of_worker(total, num_workers, worker)
+        # Files that touch [low, high); one without units belongs to the stretch that its place lies in.
+        begin = int(np.searchsorted(ends, low, "left"))
+        stop = len(ends) if last else int(np.searchsorted(ends, high, "left")) + 1
+        near = np.arange(begin, min(stop, len(ends)))
+        own = units[near]
+        first = ends[near] - own
+        a, b = np.maximum(low - first, 0), np.minimum(high - first, own)
+        empty = (own == 0) & (first >= low) & ((first < high) | last)
+        kept = (b > a) | empty
+        near, a, b, own = near[kept], a[kept], b[kept], own[kept]
+        return Fragments(
+            files.take(near),
+            np.arange(len(near)),
+            a,
+            np.where(b == own, END, b),
+            b - a if file_format.counts_rows else np.where(own == 0, 0, -1),
+            (b - a) * unit_bytes,
+        )
+
+    each, rest = divmod(total, num_workers)
+    cuts = rest * np.arange(num_workers + 1) // num_workers  # as `range_of_worker`, in numbers that are not too large
+    return FileAssignment(files, (np.diff(cuts) + each) * unit_bytes, share)
+
+
+def _dealt(parts: Fragments, num_workers: int) -> FileAssignment:
+    """Parts assigned by size."""
     # A part of unknown size, or an empty one, must still be opened: without weight, one worker would get all of them.
     weights = np.maximum(parts.nbytes, 1)
     falling = _largest_first(weights)
@@ -195,11 +144,20 @@ def _dealt(parts: Fragments, num_workers: int) -> PartAssignment:
         deal(sizes, loads, owners)
     owner_of = np.empty(len(parts), np.uint16 if num_workers < 1 << 16 else np.int64)
     owner_of[falling] = owners
-    order = np.argsort(owner_of, kind="stable")  # of 16 bits: one pass for each byte
+    # The numbers of the parts, worker after worker; of 16 bits: one pass for each byte. And where those of each worker begin.
+    order = np.argsort(owner_of, kind="stable")
     begins = np.zeros(num_workers + 1, np.int64)
     np.cumsum(np.bincount(owner_of, minlength=num_workers), out=begins[1:])
     loads -= np.bincount(owner_of[parts.nbytes == 0], minlength=num_workers)
-    return PartAssignment(parts.files, num_workers, parts, order, begins, loads)
+
+    def share(worker: int) -> Fragments:
+        mine = order[begins[worker] : begins[worker + 1]]
+        files, file = np.unique(parts.file.take(mine), return_inverse=True)
+        return Fragments(
+            parts.files.take(files), file, *[a.take(mine) for a in (parts.start, parts.stop, parts.rows, parts.nbytes)]
+        )
+
+    return FileAssignment(parts.files, loads, share)
 
 
 def deal_in_rounds(sizes: Ints, loads: Ints, owners: Ints) -> bool:

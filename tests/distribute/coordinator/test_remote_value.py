@@ -53,5 +53,6 @@ def test_fetch_of_a_variable_is_its_value() -> None:
 
 def test_a_resource_is_read_anew_each_time() -> None:
     numbers = iter(range(3))
-    value = ResourceValue(lambda timeout: (next(numbers), timeout))
+    value = ResourceValue()
+    value._read = lambda timeout: (next(numbers), timeout)
     assert [value.get(), value.get(2.0), value.fetch()] == [(0, None), (1, 2.0), (2, None)]

@@ -23,9 +23,7 @@ def on_workers(work: Any) -> list[Any]:
     def start(rank: int) -> Any:
         groups[rank] = dist.ProcessGroupGloo(dist.PrefixStore("calls", store), rank, 2)
         operations = TensorOperations(rank, 2, "cpu", groups[rank], store, set())
-        found = work(operations, rank)
-        operations.close()
-        return found
+        return work(operations, rank)
 
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(start, range(2)))

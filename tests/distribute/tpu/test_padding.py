@@ -216,7 +216,7 @@ def test_a_number_of_rows_may_not_be_returned() -> None:
 
 
 def test_rows_are_cut_and_totals_are_not() -> None:
-    assert proof(lambda x, y: (x + 1, (x * mask()[:, None]).sum(0), jnp.zeros(ROWS))).cut == (True, False, False)
+    assert proof(lambda x, y: (x + 1, (x * mask()[:, None]).sum(0), jnp.zeros(ROWS))) == (True, False, False)
 
 
 @pytest.mark.parametrize(
