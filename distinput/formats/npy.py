@@ -13,7 +13,7 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock, block_rows
 from distinput.columns.column import Dense, Ints
-from distinput.columns.picked import RowArray, check_rows, chosen
+from distinput.columns.picked import RowArray, chosen
 from distinput.decoders.arrays import (
     ARRAY_MARK,
     MalformedArchive,
@@ -37,7 +37,7 @@ from distinput.files.source import (
     stamp_of,
 )
 from distinput.files.whole_files import mapped
-from distinput.formats.format import PlacedBlocks, Position, check_reached, cut_rows
+from distinput.formats.format import PlacedBlocks, Position, check_reached, cut_rows, rows_in
 from distinput.formats.tables import TableFormat, as_columns
 from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
@@ -143,12 +143,9 @@ class Npy(TableFormat):
         Raises:
           InvalidArgumentError: a row number is out of range.
         """
-        positions, stamp = np.asarray(rows, np.int64), stamp_of(path)
+        stamp = stamp_of(path)
         header, local = _whole(path, stamp), self._local(path)
-        try:
-            check_rows(positions, header.shape[0])
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
+        positions = rows_in(path, rows, header.shape[0])
         if local is not None:
             return _picked(_array_of(path, local, stamp), positions, header)
         # Consecutive rows are read as one span.
@@ -217,7 +214,6 @@ def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
 
 
 def _picked(array: np.ndarray[Any, Any], rows: Ints, header: _Header) -> Block:
-    check_rows(rows, len(array))
     if array.dtype.isnative:
         return ColumnBlock(LEAF, [chosen(array, rows)], len(rows))
     return _block(array.take(rows, 0), header)
@@ -373,11 +369,7 @@ class Npz(TableFormat):
 
     def fetch(self, path: str, rows: Ints) -> Block:
         arrays = self._arrays(path)
-        wanted = np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, self._count(path, arrays))
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
+        wanted = rows_in(path, rows, self._count(path, arrays))
         if all(array.dtype.isnative for array in arrays.values()):
             structure = self.spec_of(path).structure
             columns = structure.flatten({name: chosen(array, wanted) for name, array in arrays.items()})

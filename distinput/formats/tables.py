@@ -32,11 +32,19 @@ from distinput.arrow.tabular import check_fill, filled_names
 from distinput.arrow.validity import as_marks, default_marks, items_of, marked, marked_schema, marks_in_place, stored
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
-from distinput.columns.picked import check_rows
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
-from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, check_reached, cut_rows
+from distinput.formats.format import (
+    Format,
+    Fragment,
+    PlacedBlocks,
+    Position,
+    check_position,
+    check_reached,
+    cut_rows,
+    rows_in,
+)
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import dataclass, library
@@ -437,12 +445,8 @@ class CountedTable(TableFormat):
         return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        file, wanted = self.opened(path), np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, file.rows)
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
-        return file.block(wanted)
+        file = self.opened(path)
+        return file.block(rows_in(path, rows, file.rows))
 
     def groups_of(
         self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int
