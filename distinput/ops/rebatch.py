@@ -16,6 +16,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.check import at_least
+from distinput.plan.families import in_batches
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, above
 from distinput.run.run import Run
 from distinput.values.leaves import shape_of
@@ -356,25 +357,9 @@ class Rebatch(Node):
         return self._of_one_size(queue, run) if len(self.sizes) == 1 else self._of_sizes(queue, state, run)
 
     def _of_one_size(self, queue: RowQueue, run: Run) -> Stream:
-        (size,) = self.sizes
-        mark = queue.mark()
-        while True:
-            before = mark
-            if queue.fill(size):
-                block = queue.take_groups(size, lazily=run.by_element)
-            elif queue.failure is not None:  # the rows gathered for this batch go with it
-                failure, mark = queue.passed(), queue.mark()
-                yield failure, {**mark, "next": 0}
-                continue
-            elif queue.size and not self.drop_remainder:
-                size = queue.size
-                block = queue.take(size)
-            else:
-                return
-            mark = queue.mark()
-            for made, done in stacked_parts(block, size, _differing, tolerant=run.tolerant):
-                here = mark if done == block.size else {**before, "skip": before["skip"] + done}
-                yield made, {**here, "next": 0}
+        # The rows gathered for a batch go with its failure.
+        batches = in_batches(queue, self.sizes[0], run, self.drop_remainder, RowQueue.passed, _differing)
+        return ((made, {**here, "next": 0}) for made, here in batches)
 
     def _of_sizes(self, queue: RowQueue, state: State, run: Run) -> Stream:
         sizes, place, inner = self.sizes, state["next"], state.get("inner")

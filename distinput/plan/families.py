@@ -448,13 +448,7 @@ class Stacking(Batching):
 
     def stacked(self, stream: Stream) -> Stream:
         """What is stacked of the elements of a stream: these, with rows of ragged tensors marked as such."""
-        for block, state in stream:
-            if block.size:  # the spec may be that of a function, which is not tried where it fails for all elements
-                first = iter([(block, state)])
-                del block, state  # nothing but this iterator, until it is used up, holds their memory
-                yield from stackable(chain(first, stream), self.rows_known)
-                return
-            yield block, state
+        return stackable(stream, self.rows_known)
 
     @cached_property
     def spec(self) -> Spec:
@@ -464,36 +458,20 @@ class Stacking(Batching):
 
     def stream(self, state: State, run: Run) -> Stream:
         queue = RowQueue(self._rows(self.input.open(state["input"], run)), state)
-        size, mark = int(self.batch_size), queue.mark()
-        while True:
-            before = mark
-            block = queue.whole(size)
-            if block is None:
-                if queue.fill(size):
-                    block = queue.take_groups(size, lazily=run.by_element)
-                elif queue.failure is not None:
-                    failure, mark = self._lost(queue), queue.mark()
-                    yield failure, mark
-                    continue
-                elif queue.size and not self.drop_remainder:
-                    size = queue.size
-                    block = queue.take(size)
-                else:
-                    return
-            mark = queue.mark()
-            for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
-                yield made, mark if done == block.size else {**before, "skip": before["skip"] + done}
+        return in_batches(queue, int(self.batch_size), run, self.drop_remainder, self._lost, differing)
 
     def _rows(self, stream: Stream) -> Stream:
-        """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""
+        """As `stacked`; what the elements are is asked when there are some.
+
+        The spec may be that of a function, which is not tried where it fails for all elements.
+        """
         for block, after in stream:
             if block.size:
                 first = iter([(block, after)])
-                del block, after  # as in `stacked`
+                del block, after  # nothing but this iterator, until it is used up, holds their memory
                 yield from self.stacked(chain(first, stream))
                 return
-            else:
-                yield block, after
+            yield block, after
 
     def _lost(self, queue: RowQueue) -> Failure:
         """The next failure. The elements gathered for its batch are lost with it; after a `map`, the whole batch is."""
@@ -528,12 +506,51 @@ class Stacking(Batching):
         wanted = self.elements_of(rows)
         whole = n < 0 or not len(rows) or (rows.max() + 1) * size <= n
         found = self.input.fetch(wanted if whole else wanted[wanted < n], epoch)
-        ((block, _),) = self.stacked(iter([(found, {})]))
+        ((block, _),) = self._rows(iter([(found, {})]))
         try:
             # The last batch may have fewer rows.
             return block.stack(size) if whole else block.split(np.minimum(size, n - rows * size))
         except StackError as error:
             raise differing(error) from None
+
+
+def in_batches(
+    queue: RowQueue,
+    size: int,
+    run: Run,
+    drop_remainder: bool,
+    lost: Callable[[RowQueue], Failure],
+    differing: Callable[[StackError], Exception],
+) -> Stream:
+    """Batches of the rows of a queue.
+
+    Args:
+      queue: of the rows.
+      size: of a batch.
+      run: that it is part of.
+      drop_remainder: whether a last batch that is not full is left out.
+      lost: takes the next failure from the queue, and the rows that are lost with it.
+      differing: makes the error of rows that differ in shape.
+    """
+    mark = queue.mark()
+    while True:
+        before = mark
+        block = queue.whole(size)
+        if block is None:
+            if queue.fill(size):
+                block = queue.take_groups(size, lazily=run.by_element)
+            elif queue.failure is not None:
+                failure, mark = lost(queue), queue.mark()
+                yield failure, mark
+                continue
+            elif queue.size and not drop_remainder:
+                size = queue.size
+                block = queue.take(size)
+            else:
+                return
+        mark = queue.mark()
+        for made, done in stacked_parts(block, size, differing, tolerant=run.tolerant):
+            yield made, mark if done == block.size else {**before, "skip": before["skip"] + done}
 
 
 def differing(error: StackError) -> InvalidArgumentError:
