@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import all_missing, has_missing, is_list, take, without_rows
-from distinput.arrow.validity import marked
+from distinput.arrow.arrow import is_list, without_rows
+from distinput.arrow.validity import marked, null_paths
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.names.lazy import dataclass, library
@@ -76,7 +76,7 @@ class RowSchema:
         >>> RowSchema.of("csv", {"x": int, "m": [{"role": str}]}).telling("csv", ["x", "m.role"]).nulls
         (('x',), ('m', None, 'role'))
         """
-        known = {text: path for each in self.arrow for text, path in _places(each.type, each.name, (each.name,))}
+        known = _places_in(self.arrow)
         unknown = [text for text in valid if text not in known]
         if unknown and self.whole:
             raise InvalidArgumentError(f"{who}: valid: there is nothing at {unknown[0]!r}; there is {', '.join(known)}")
@@ -188,6 +188,11 @@ def _bytes(kind: Any) -> Any:
 # ----------------------------------------------------------------------------
 
 
+def _places_in(schema: Any) -> dict[str, Path]:
+    """What may be null in the columns of a schema, as users name it."""
+    return {text: path for each in schema for text, path in _places(each.type, each.name, (each.name,))}
+
+
 def _places(kind: Any, text: str, path: Path) -> Iterator[tuple[str, Path]]:
     """What may be null in a column: as users name it, and its path."""
     yield text, path
@@ -199,22 +204,15 @@ def _places(kind: Any, text: str, path: Path) -> Iterator[tuple[str, Path]]:
         yield from _places(kind.value_type, f"{text}[]", (*path, None))
 
 
-def null_places(array: Any, path: Path) -> Iterator[Path]:
-    """Where there are nulls in an array that NumPy has no value for.
+def null_places(batch: Any) -> tuple[Path, ...]:
+    """Where there are nulls in a record batch that NumPy has no value for.
 
     >>> import pyarrow as pa
-    >>> list(null_places(pa.array([{"a": None, "b": [1, None]}, None]), ("s",)))
-    [('s',), ('s', 'a'), ('s', 'b', None)]
+    >>> null_places(pa.RecordBatch.from_pydict({"s": [{"a": None, "b": [1, None]}, None]}))
+    (('s',), ('s', 'a'), ('s', 'b', None))
     """
-    kind = array.type
-    # A null struct outside of lists is NaN or NaT in each of its fields, where it has some, as in other tables.
-    if array.null_count and not (has_missing(kind) or (None not in path and all_missing(kind))):
-        yield path
-    if types.is_struct(kind):
-        for part, inner in zip(take(array, compute.indices_nonzero(array.is_valid())).flatten(), kind, strict=True):
-            yield from null_places(part, (*path, inner.name))
-    if is_list(kind):
-        yield from null_places(array.flatten(), (*path, None))
+    known = _places_in(batch.schema)
+    return tuple([known[text] for text in null_paths(batch, structs=True)])
 
 
 def text_of(path: Path) -> str:

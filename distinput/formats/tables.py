@@ -747,18 +747,18 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         made = array.cast(wanted)
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(f"{says}{error}") from error
-    if _infinite(made) > _infinite(array):
+    if infinities(made) > infinities(array):
         raise InvalidArgumentError(f"{says}a number would become infinite")
     return made
 
 
-def _infinite(array: Any) -> int:
+def infinities(array: Any) -> int:
     """How many numbers of an array are infinite, at any depth."""
     array = stored(array)
     kind = array.type
     if types.is_floating(kind):
         return int(np.isinf(array.to_numpy(zero_copy_only=False)).sum())
     if types.is_struct(kind):
-        return sum(map(_infinite, array.flatten()))
+        return sum(map(infinities, array.flatten()))
     lists = is_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind)
-    return _infinite(items_of(array)[0]) if lists else 0
+    return infinities(items_of(array)[0]) if lists else 0
