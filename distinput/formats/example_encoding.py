@@ -10,6 +10,7 @@ import numpy as np
 from distinput.columns.block import Block
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
+from distinput.formats.raw_bytes import for_each
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
 from distinput.kernels.protobuf import FIRST, SECOND, MalformedError, read_entries, read_fields, varint_bytes
 from distinput.values.leaves import STRING, lost, members_of
@@ -281,12 +282,7 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
     Source: `tf.io.decode_json_example`; JSON as protobuf's documentation describes it.
     """
     del name
-    if isinstance(json_examples, str | bytes):
-        return _of_json(json_examples)
-    array = np.asarray(json_examples, object)
-    made = np.empty(array.shape, object)
-    made.reshape(-1)[:] = [_of_json(text) for text in array.reshape(-1).tolist()]
-    return made
+    return for_each(json_examples, _of_json)
 
 
 def _of_json(text: Any) -> bytes:
