@@ -246,9 +246,7 @@ def values_of(kind: int, content: bytes) -> Any:
         return None
     values = read_values(content, kind)
     if kind == BYTES:
-        made = np.empty(len(values), STRING)
-        made[:] = [content[start:stop] for start, stop in values]  # type: ignore[misc]
-        return made
+        return np.array([content[start:stop] for start, stop in values], STRING)  # type: ignore[misc]
     return np.array(values, np.float32 if kind == FLOAT else np.int64)
 
 
@@ -318,9 +316,7 @@ def _feature(key: str, value: Any) -> Any:
     items = items_of(_object(value[kinds[0]], repr(kinds[0])).get("value") or [], "'value'")
     match _LISTS[kinds[0]]:
         case "bytes":
-            found = np.empty(len(items), object)
-            found[:] = [_bytes(item) for item in items]
-            return found
+            return np.array([_bytes(item) for item in items], object)
         case "float":
             return np.array(
                 [_float(item) for item in items], np.float64

@@ -181,6 +181,5 @@ def for_each(given: Any, function: Callable[[Any], bytes]) -> Any:
     if isinstance(given, bytes | str):
         return function(given)
     array = np.asarray(given, object)
-    made = np.empty(array.shape, object)
-    made.reshape(-1)[:] = list(map(function, array.reshape(-1).tolist()))
+    made = np.array(list(map(function, array.reshape(-1).tolist())), object).reshape(array.shape)
     return made if made.shape else made[()]
