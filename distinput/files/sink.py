@@ -284,26 +284,22 @@ class Sink(Ending):
 
     def flush(self) -> None:
         """Pass everything written so far to the operating system; the file keeps its hidden name."""
-        self._check_failure()
-        if self.closed:
-            return
-        with self._giving_up():
-            self._write_out()
-            if self._encoder is not None:
-                self._put(self._encoder.flush())
-            self._file.flush()
+        self._pass_on(whole=False)
 
     def finish(self) -> None:
         """Write the end of the file, without renaming it yet. May be called again."""
+        self._pass_on(whole=True)
+
+    def _pass_on(self, *, whole: bool) -> None:
         self._check_failure()
         if self.closed:
             return
         with self._giving_up():
             self._write_out()
             if self._encoder is not None:
-                self._put(self._encoder.finish())
+                self._put(self._encoder.finish() if whole else self._encoder.flush())
             self._file.flush()
-            self._finished = True
+            self._finished = whole
 
     def close(self, patience: float | None = None) -> None:
         """Finish the file and give it its final name; may be called again.
