@@ -105,7 +105,7 @@ class BlockPass:
 # ----------------------------------------------------------------------------
 
 
-class Spool:
+class Spool(KeptFiles):
     """Files of elements in a stage.
 
     Nothing is spooled to stores of objects, nor what the format of saved elements does not hold: there a writer begins again.
@@ -117,14 +117,8 @@ class Spool:
     """
 
     def __init__(self, stage: Stage, spec: Spec, files: tuple[WrittenFile, ...]) -> None:
-        self._stage, self._spec, self._found = stage, spec, files
-        self._files = KeptFiles(stage, ElementsWriter(), spec, done=files, word="spool")
-        self._keeps = stage.local and _holds(spec)
-
-    @property
-    def size(self) -> int:
-        """The bytes of all its files."""
-        return self._files.size
+        super().__init__(stage, ElementsWriter(), spec, done=files, word="spool")
+        self._found, self._keeps = files, stage.local and _holds(spec)
 
     def elements(self) -> Iterator[Block]:
         """What a writer before this one has spooled."""
@@ -139,12 +133,8 @@ class Spool:
         """Spool more elements; all files, where another one is complete now."""
         if not self._keeps:
             return None
-        self._files.write(block)
-        return self._files.cut()
-
-    def discard(self) -> None:
-        """Give up the file that is not complete."""
-        self._files.discard()
+        self.write(block)
+        return self.cut()
 
 
 def _holds(spec: Spec) -> bool:

@@ -94,12 +94,11 @@ def npy_header(data: bytes) -> NpyHeader:
     return NpyHeader(shape, in_columns, dtype, file.tell())
 
 
-def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
+def npy_array(data: Any) -> np.ndarray[Any, Any]:
     """The array of an array file in memory, a view of it, in native byte order where it has to be copied.
 
     Args:
-      data: the file, as bytes or as an array of them, and what follows it.
-      size: of the file; None: all of `data`.
+      data: the file, as bytes or as an array of them.
 
     Raises:
       MalformedArray: it is none, or shorter than it says, or another one is behind it.
@@ -110,13 +109,13 @@ def npy_array(data: Any, size: int | None = None) -> np.ndarray[Any, Any]:
     array([0, 1, 2])
     """
     shape, in_columns, dtype, start = npy_header(bytes(data[:_HEADER_BYTES]))
-    there, count = len(data) - start if size is None else size - start, prod(shape)
+    there, count = len(data) - start, prod(shape)
     if dtype.hasobject:
         raise ObjectsError("it holds objects, which only pickle reads")
     if count * dtype.itemsize > there:
         raise MalformedArray(f"an array {dtype}{list(shape)} does not fit into {there} bytes")
     end = start + count * dtype.itemsize
-    if bytes(data[end : start + there][: len(ARRAY_MARK)]) == ARRAY_MARK:
+    if bytes(data[end : end + len(ARRAY_MARK)]) == ARRAY_MARK:
         raise MalformedArray(f"another array begins at byte {end}, behind the first one; give each a file of its own")
     flat = np.frombuffer(data, dtype, count, start) if count and dtype.itemsize else np.empty(count, dtype)
     return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)

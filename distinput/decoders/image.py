@@ -3,16 +3,15 @@
 
 import io
 import struct
-import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from distinput.errors import InvalidArgumentError, UnimplementedError, importing
-from distinput.kernels.kernel import renewed
 from distinput.values.buffers import empty
 
 # ----------------------------------------------------------------------------
@@ -92,30 +91,23 @@ _GRAY_OF_RGB = np.array([9797, 19234, 3737], np.uint32)
 """What each color adds to gray, of 1 << 15."""
 
 
-class _Doubtful:
-    """Counts the images that were read though they are not quite right."""
-
-    def __init__(self) -> None:
-        self._lock, self._count = renewed(threading.Lock()), 0
-
-    def add(self, doubt: str) -> None:
-        with self._lock:
-            self._count += 1
-            count = self._count
-        if str(count).strip("0") == "1":
-            import logging
-
-            logging.getLogger("distinput").warning(
-                "decode_image: %d JPEG image%s so far not quite right, and read as Pillow reads %s; the last: %s; strict=True "
-                "refuses them",
-                count,
-                " was" if count == 1 else "s were",
-                "it" if count == 1 else "them",
-                doubt,
-            )
+_DOUBTFUL = count(1)
+"""Numbers of the images that were read though they are not quite right."""
 
 
-_DOUBTFUL = _Doubtful()
+def _tell_doubt(doubt: str) -> None:
+    number = next(_DOUBTFUL)  # whole, whatever other threads do
+    if str(number).strip("0") == "1":
+        import logging
+
+        logging.getLogger("distinput").warning(
+            "decode_image: %d JPEG image%s so far not quite right, and read as Pillow reads %s; the last: %s; strict=True "
+            "refuses them",
+            number,
+            " was" if number == 1 else "s were",
+            "it" if number == 1 else "them",
+            doubt,
+        )
 
 
 def decode_image(
@@ -183,7 +175,7 @@ def decode_image(
             raise InvalidArgumentError(f"decode_image: the JPEG image is damaged: {doubt}")
     made = _with_pillow(data, found, wanted, kind, expand_animations, max_pixels, exif_orientation)
     if doubt is not None:
-        _DOUBTFUL.add(doubt)
+        _tell_doubt(doubt)
     return made
 
 
@@ -330,8 +322,8 @@ def _with_pillow(data: bytes, found: str, channels: int, dtype: Any, frames: boo
         image = Image.open(io.BytesIO(_as_drawn(data) if found == "GIF" and frames else data), formats=[found])
     with image:
         with _by_pillow(found):
-            count = getattr(image, "n_frames", 1) if frames else 1
-        _check_size(image.height * count, image.width, max_pixels)
+            number = getattr(image, "n_frames", 1) if frames else 1
+        _check_size(image.height * number, image.width, max_pixels)
         if found == "GIF":
             channels = channels or 3
         if found in ("GIF", "WEBP") and frames:

@@ -9,5 +9,5 @@
 * `mounts`: `mount`, and `stored` for `storage_options=` and `filesystem=`; `object_store`: obstore's door
 * `manifest`: `FileTable`
 * `sink`: `Sink`, `Unfinished`, `Upload`
-* `compression`: `Compression`, `Deflater`, `Inflater`
+* `compression`: `Compression`, `encoder_of`, `Inflater`
 """

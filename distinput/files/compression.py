@@ -7,6 +7,7 @@ have them where the program that wrote them added them; those that are written h
 
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, cast
@@ -44,17 +45,20 @@ class Decoder(Protocol):
         """
 
 
-class Encoder(Protocol):
-    """Compresses a stream; the methods are those of `Deflater`."""
+class Encoder(ABC):
+    """Compresses a stream."""
 
+    @abstractmethod
     def encode(self, data: bytes | memoryview) -> bytes:
-        """Compress more data."""
+        """Compress more data and return the output that is ready."""
 
     def flush(self) -> bytes:
-        """What is pending."""
+        """Return the pending output, so that everything passed in so far can be decompressed, where the codec can."""
+        return b""
 
     def finish(self) -> bytes:
-        """The end of the stream."""
+        """Return the end of the stream."""
+        return b""
 
 
 class ZlibDecoder:
@@ -160,7 +164,7 @@ class ArrowDecoder:
             raise
 
 
-class ZlibEncoder:
+class ZlibEncoder(Encoder):
     """Deflates.
 
     Args:
@@ -181,25 +185,23 @@ class ZlibEncoder:
         return self._stream.flush(zlib.Z_FINISH)
 
 
-class _Bz2Encoder:
+class Bz2Encoder(Encoder):
+    """Compresses blocks of bzip2; those that are not full stay when it is flushed.
+
+    Args:
+      level: 1 to 9, -1 for the default.
+    """
+
     def __init__(self, level: int) -> None:
-        self._stream = _bz2().BZ2Compressor(level)
+        self._stream = _bz2().BZ2Compressor(9 if level == -1 else level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
         made: bytes = self._stream.compress(data)
         return made
 
-    def flush(self) -> bytes:
-        return b""  # bzip2 compresses blocks; those that are not full stay
-
     def finish(self) -> bytes:
         made: bytes = self._stream.flush()
         return made
-
-
-def bz2_encoder(level: int) -> Encoder:
-    """An encoder of bzip2, of a level from 1 to 9, -1 for its default."""
-    return _Bz2Encoder(9 if level == -1 else level)
 
 
 def _bz2() -> Any:
@@ -208,7 +210,7 @@ def _bz2() -> Any:
     return bz2
 
 
-class ArrowEncoder:
+class ArrowEncoder(Encoder):
     """Compresses each piece of data as a frame of its own.
 
     Args:
@@ -223,12 +225,6 @@ class ArrowEncoder:
 
     def encode(self, data: bytes | memoryview) -> bytes:
         return bytes(self._codec.compress(data, asbytes=True)) if len(data) else b""
-
-    def flush(self) -> bytes:
-        return b""
-
-    def finish(self) -> bytes:
-        return b""
 
 
 # ----------------------------------------------------------------------------
@@ -319,7 +315,7 @@ def _decompressed(data: bytes) -> bytes:
     return bytes(_codec().decompress(data, decompressed_size=size, asbytes=True))
 
 
-class SnappyEncoder:
+class SnappyEncoder(Encoder):
     """Writes Snappy's framing format."""
 
     def __init__(self) -> None:
@@ -373,7 +369,7 @@ class Codec(NamedTuple):
 CODECS: dict[str, Codec] = {
     "GZIP": Codec((".gz", ".gzip", ".tgz"), (0, 9), lambda read: ZlibDecoder(31, read), lambda n: ZlibEncoder(31, n)),
     "ZLIB": Codec((".zz", ".zlib"), (0, 9), lambda read: ZlibDecoder(15, read), lambda n: ZlibEncoder(15, n)),
-    "BZ2": Codec((".bz2", ".tbz2"), (1, 9), Bz2Decoder, bz2_encoder),
+    "BZ2": Codec((".bz2", ".tbz2"), (1, 9), Bz2Decoder, Bz2Encoder),
     "ZSTD": Codec(
         (".zst", ".zstd"), (1, 22), lambda read: ArrowDecoder("zstd", read), lambda n: ArrowEncoder("zstd", n)
     ),
@@ -511,8 +507,8 @@ class Inflater:
         return data
 
 
-class Deflater:
-    """Incremental compression.
+def encoder_of(compression: Compression, level: int = -1) -> Encoder:
+    """What compresses a stream.
 
     Args:
       compression: a codec; not "" and not "AUTO".
@@ -521,22 +517,8 @@ class Deflater:
     Raises:
       InvalidArgumentError: the codec has no such level.
     """
-
-    def __init__(self, compression: Compression, level: int = -1) -> None:
-        levels = CODECS[compression].levels
-        if level != -1 and (levels is None or not levels[0] <= level <= levels[1]):
-            known = "has no levels" if levels is None else f"has levels from {levels[0]} to {levels[1]}"
-            raise InvalidArgumentError(f"compression {compression} {known}, got level {level}")
-        self._encoder = CODECS[compression].encoder(level)
-
-    def deflate(self, data: bytes | memoryview) -> bytes:
-        """Compress more data and return the output that is ready."""
-        return self._encoder.encode(data)
-
-    def flush(self) -> bytes:
-        """Return the pending output, so that everything passed in so far can be decompressed, where the codec can."""
-        return self._encoder.flush()
-
-    def finish(self) -> bytes:
-        """Return the end of the stream."""
-        return self._encoder.finish()
+    codec = CODECS[compression]
+    if level != -1 and (codec.levels is None or not codec.levels[0] <= level <= codec.levels[1]):
+        known = "has no levels" if codec.levels is None else f"has levels from {codec.levels[0]} to {codec.levels[1]}"
+        raise InvalidArgumentError(f"compression {compression} {known}, got level {level}")
+    return codec.encoder(level)

@@ -4,6 +4,7 @@
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -315,18 +316,14 @@ def _short(
 
 def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[BytesLike]:
     """The answers to some requests: bytes, or errors."""
-    starts, stops = [a for a, _ in pieces], [b for _, b in pieces]
     if len(pieces) == 1 or getattr(system, "async_impl", False) or getattr(system, "ranges_at_once", False):
-        return ranges_of(system, name, starts, stops, errors="return")
-    shares = [range(first, len(pieces), AT_A_TIME) for first in range(min(AT_A_TIME, len(pieces)))]
-    made = mapped(
-        lambda share: ranges_of(system, name, [starts[i] for i in share], [stops[i] for i in share], errors="return"),
-        shares,
-        len(shares),
-        "distinput-ranges",
-    )
-    found = {i: part for share, parts in zip(shares, made, strict=True) for i, part in zip(share, parts, strict=True)}
-    return [found[i] for i in range(len(pieces))]
+        return ranges_of(system, name, pieces)
+    shares = [pieces[first::AT_A_TIME] for first in range(min(AT_A_TIME, len(pieces)))]
+    found: dict[tuple[int, int], BytesLike] = {}
+    made = mapped(partial(ranges_of, system, name), shares, len(shares), "distinput-ranges")
+    for share, parts in zip(shares, made, strict=True):
+        found.update(zip(share, parts, strict=True))
+    return [found[piece] for piece in pieces]
 
 
 def _parts_of_version(
@@ -360,17 +357,13 @@ def _check_same(path: str, before: FileMetadata, now: FileMetadata) -> None:
         raise wrong
 
 
-def ranges_of(
-    system: Any, name: str, starts: Sequence[int], stops: Sequence[int], *, errors: str = "raise"
-) -> list[BytesLike]:
-    """Ask once for bytes starts[i] to stops[i] of a file; a range is shorter where the file ends before it does.
+def ranges_of(system: Any, name: str, ranges: Sequence[tuple[int, int]]) -> list[BytesLike]:
+    """Ask once for ranges of a file; one is shorter where the file ends before it does, and an error where it failed.
 
     Args:
       system: an fsspec file system.
       name: of the file in that file system.
-      starts: the first byte of each range.
-      stops: the byte after each range.
-      errors: "raise", or "return" to have them in the place of the ranges that failed.
+      ranges: the first byte of each range, and the byte after it.
     """
     from fsspec import AbstractFileSystem
 
@@ -379,29 +372,24 @@ def ranges_of(
         answers: list[Any] = []
         try:
             with _opened(system, name) as file:
-                answers.extend(_read(file, start, stop) for start, stop in zip(starts, stops, strict=True))
-        except Exception as error:
-            if errors == "raise":
-                raise
-            answers += [error] * (len(starts) - len(answers))
+                answers.extend(_read(file, start, stop) for start, stop in ranges)
+        except Exception as error:  # noqa: BLE001 - for whoever asked to raise, or to ask again
+            answers += [error] * (len(ranges) - len(answers))
         return answers
     if is_web(system):
-        ranges = list(zip(starts, stops, strict=True))
-        answers = [
-            each if isinstance(each, BaseException) else each[1] for each in described_ranges(system, name, ranges)
-        ]
+        described = described_ranges(system, name, ranges)
+        answers = [each if isinstance(each, BaseException) else each[1] for each in described]
     else:
-        answers = list(system.cat_ranges([name] * len(starts), list(starts), list(stops), on_error=errors))
-    for i, (got, start, stop) in enumerate(zip(answers, starts, stops, strict=True)):
-        if isinstance(got, BaseException):  # some file systems return errors even with on_error="raise"
-            if errors == "raise":
-                raise got
-        elif len(got) > stop - start:
+        starts, stops = [start for start, _ in ranges], [stop for _, stop in ranges]
+        answers = list(system.cat_ranges([name] * len(ranges), starts, stops, on_error="return"))
+    for i, (got, (start, stop)) in enumerate(zip(answers, ranges, strict=True)):
+        if isinstance(got, BaseException):
+            continue
+        if len(got) > stop - start:
             raise UnimplementedError(
                 f"{name}: its server ignores requests for a part of a file, and sends all of it; copy the file to this machine"
             )
-        else:
-            answers[i] = got if isinstance(got, bytes) else memoryview(got)
+        answers[i] = got if isinstance(got, bytes) else memoryview(got)
     return answers
 
 

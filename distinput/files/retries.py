@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from threading import Event, Thread
-from typing import Any, Generic, TypeVar
+from typing import NoReturn, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.names.lazy import dataclass, library
+from distinput.run.threads import Task
 from distinput.url_secrets import scrub, without_secrets
 
 random, socket = library("random"), library("socket")  # for requests that fail
@@ -144,14 +145,18 @@ def telling() -> Iterator[None]:
     """Tell in errors of packages what failed, see `what_failed`, and no secret of a URL."""
     try:
         yield
-    except Exception as caught:
-        error = what_failed(caught)
-        if error is caught:
-            scrub(error)
-            raise
-        error.__cause__ = caught
+    except Exception as caught:  # noqa: BLE001 - `raise_told` raises it
+        raise_told(what_failed(caught), caught)
+
+
+def raise_told(error: Exception, caught: Exception) -> NoReturn:
+    """Raise what an error that was caught means in its place, without secrets of URLs; the same error as it is."""
+    if error is caught:
         scrub(error)
-        raise error from error.__cause__
+        raise
+    error.__cause__ = caught
+    scrub(error)
+    raise error from error.__cause__
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -230,8 +235,8 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
     while True:
         left = retries.deadline - (time.monotonic() - start_time)
         try:
-            return _Request(ask).result(max(0.001, min(retries.stall, left)), given_up, path)
-        except Exception as caught:
+            return _answer(ask, max(0.001, min(retries.stall, left)), given_up, path)
+        except Exception as caught:  # noqa: BLE001 - asked again, or raised by `raise_told`
             error = what_failed(caught)
             short += isinstance(error, ShortAnswerError)
             wait = uniform(0, min(pause, retries.longest_pause))
@@ -242,38 +247,17 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
                 if failures:
                     took = time.monotonic() - start_time
                     error.add_note(f"while reading {without_secrets(path)!r}, request {failures + 1} in {took:.1f} s")
-                if error is caught:
-                    raise
-                error.__cause__ = caught
-                scrub(error)
-                raise error from error.__cause__
+                raise_told(error, caught)
             failures, pause = failures + 1, 2 * pause
             given_up.wait(wait)
 
 
-class _Request(Generic[T]):
-    """A call on a thread of its own, so that it can be given up; the thread ends when the call does."""
-
-    def __init__(self, ask: Callable[[], T]) -> None:
-        self._ask, self._ended = ask, Event()
-        self._value: Any = None
-        self._error: BaseException | None = None
-        self._cancel: Event | None = None
-        Thread(target=self._run, name="distinput-request", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            self._value = self._ask()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the request is waited for
-            self._error = error
-        self._ended.set()
-
-    def result(self, seconds: float, cancel: Event, path: str) -> T:
-        until = time.monotonic() + seconds
-        while not self._ended.wait(min(_LEFT_SECONDS, max(0.0, until - time.monotonic()))):
-            if cancel.is_set() or time.monotonic() >= until:
-                raise TimeoutError(f"{path}: a request was not answered in {seconds:g} s")
-        if self._error is not None:
-            raise self._error
-        value: T = self._value
-        return value
+def _answer(ask: Callable[[], T], seconds: float, cancel: Event, path: str) -> T:
+    """What a call returns, on a thread of its own, so that it can be given up; the thread ends when the call does."""
+    task, until = Task(ask), time.monotonic() + seconds
+    Thread(target=task.run, name="distinput-request", daemon=True).start()
+    while not task.running.acquire(timeout=min(_LEFT_SECONDS, max(0.0, until - time.monotonic()))):
+        if cancel.is_set() or time.monotonic() >= until:
+            raise TimeoutError(f"{path}: a request was not answered in {seconds:g} s")
+    task.running.release()
+    return task.result()

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from distinput.errors import InvalidArgumentError, UnimplementedError
-from distinput.files.compression import Compression, Deflater, compression_of
+from distinput.files.compression import Compression, compression_of, encoder_of
 from distinput.files.paths import UNFINISHED, file_system, has_name, local_path, locked
 from distinput.files.source import naming
 from distinput.kernels.checksums import crc32
@@ -248,7 +248,7 @@ class Sink(Ending):
         self._durable = durable
         self._target: Unfinished | Upload | _Stream | None = None
         codec = compression_of(compression, path)
-        self._deflater = Deflater(codec, level) if codec else None
+        self._encoder = encoder_of(codec, level) if codec else None
         self._parts: list[bytes | memoryview] = []
         self._gathered = 0
         self._finished = False
@@ -284,26 +284,22 @@ class Sink(Ending):
 
     def flush(self) -> None:
         """Pass everything written so far to the operating system; the file keeps its hidden name."""
-        self._check_failure()
-        if self.closed:
-            return
-        with self._giving_up():
-            self._write_out()
-            if self._deflater is not None:
-                self._put(self._deflater.flush())
-            self._file.flush()
+        self._pass_on(whole=False)
 
     def finish(self) -> None:
         """Write the end of the file, without renaming it yet. May be called again."""
+        self._pass_on(whole=True)
+
+    def _pass_on(self, *, whole: bool) -> None:
         self._check_failure()
         if self.closed:
             return
         with self._giving_up():
             self._write_out()
-            if self._deflater is not None:
-                self._put(self._deflater.finish())
+            if self._encoder is not None:
+                self._put(self._encoder.finish() if whole else self._encoder.flush())
             self._file.flush()
-            self._finished = True
+            self._finished = whole
 
     def close(self, patience: float | None = None) -> None:
         """Finish the file and give it its final name; may be called again.
@@ -374,7 +370,7 @@ class Sink(Ending):
     def _write_out(self) -> None:
         parts, self._parts, self._gathered = self._parts, [], 0
         for data in _joined(parts):
-            self._put(data if self._deflater is None else self._deflater.deflate(data))
+            self._put(data if self._encoder is None else self._encoder.encode(data))
 
     def _put(self, data: bytes | memoryview) -> None:
         view = memoryview(data)

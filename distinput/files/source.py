@@ -30,7 +30,7 @@ from distinput.files.range_requests import (
     is_web,
 )
 from distinput.files.remote import RemoteFile, RemoteStream
-from distinput.files.retries import what_failed
+from distinput.files.retries import raise_told, what_failed
 from distinput.kernels.spans import gather_spans
 from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
@@ -266,9 +266,7 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
             told = NotFoundError(f"{path}; No such file or directory")
         else:
             told.add_note(f"while {doing} {path!r}")
-        told.__cause__ = error
-        scrub(told)
-        raise told from told.__cause__
+        raise_told(told, error)
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
         if doing == "reading" and isinstance(error, IsADirectoryError):

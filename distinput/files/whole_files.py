@@ -86,9 +86,7 @@ def matching_files(pattern: Any, name: str | None = None) -> np.ndarray[Any, np.
             found.extend(list_matching(each))
         except NoMatchError:
             continue
-    made = np.empty(len(found), object)
-    made[:] = [os.fsencode(path) for path in sorted(found)]
-    return made
+    return np.array([os.fsencode(path) for path in sorted(found)], object)
 
 
 def _one(op: str, filename: Any) -> str:

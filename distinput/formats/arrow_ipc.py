@@ -13,7 +13,7 @@ from distinput.arrow.arrow import without_rows
 from distinput.arrow.validity import null_paths, unfilled
 from distinput.columns.block import Block, ColumnBlock, block_rows
 from distinput.columns.column import Column, Dense, Ints, Strings
-from distinput.columns.picked import Memory, RowArray, check_rows, chosen
+from distinput.columns.picked import Memory, RowArray, chosen
 from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import concat_columns
 from distinput.errors import DistinputError, InvalidArgumentError, UnimplementedError
@@ -21,7 +21,7 @@ from distinput.files.paths import as_path
 from distinput.files.sink import Sink
 from distinput.files.source import size_of, stamp_of
 from distinput.formats.arrow_file import ArrowFile, Batches, arrow_file, reading_batch
-from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached, cut_rows
+from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached, cut_rows, rows_in
 from distinput.formats.tables import (
     BRINGS_TOGETHER,
     Conforming,
@@ -193,17 +193,14 @@ class ArrowIpc(TableFormat):
         Raises:
           InvalidArgumentError: a row number is out of range.
         """
-        file, positions = self._file(path), np.asarray(rows, np.int64)
+        file = self._file(path)
         batches = file.batches
         if batches is None:
             raise UnimplementedError(
                 f"{path}: a stream that is not a local file can only be read from its beginning; copy it to this machine, or "
                 "write Arrow files"
             )
-        try:
-            check_rows(positions, int(batches.ends[-1]))
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
+        positions = rows_in(path, rows, int(batches.ends[-1]))
         if not len(positions):
             return self._block(file, 0, file.select(without_rows(file.schema)), range(0))
         columns = self._straight(file, batches, positions)
@@ -399,8 +396,7 @@ def _gathered(
     """Row rows[i] of blocks[which[i]] for each i, for the leaves that are None in `known`."""
     order = np.argsort(which, kind="stable")
     cuts = np.searchsorted(which[order], np.arange(len(blocks) + 1))
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
+    back = np.argsort(order)
     found = list(known)
     for leaf in [leaf for leaf, column in enumerate(known) if column is None]:
         parts = [

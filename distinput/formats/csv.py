@@ -15,7 +15,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, stamp_of
 from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_type, may_change
-from distinput.formats.tables import as_columns
+from distinput.formats.tables import as_columns, infinities
 from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Bytes, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
@@ -281,7 +281,7 @@ class Csv(TextTable):
         found = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             kind = column.type
-            infinite = types.is_floating(kind) and np.isinf(column.to_numpy(zero_copy_only=False)).any()
+            infinite = types.is_floating(kind) and infinities(column)
             if infinite or (types.is_boolean(kind) and name in inferred):
                 found.append(name)
             elif types.is_integer(kind) or types.is_duration(kind) or (types.is_floating(kind) and name in inferred):

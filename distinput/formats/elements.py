@@ -230,10 +230,8 @@ def _stored(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
 
 
 def _as_stored(column: Any, dtype: np.dtype[Any]) -> Any:
-    if isinstance(column, RaggedBatches):
-        return RaggedBatches(_as_stored(column.flat, dtype), column.starts, column.sizes)
-    if isinstance(column, Ragged):
-        return Ragged(_as_stored(column.flat, dtype), column.starts, column.sizes)
+    if isinstance(column, Ragged | RaggedBatches):
+        return type(column)(_as_stored(column.flat, dtype), column.starts, column.sizes)
     if not isinstance(column, Dense):
         return column
     array, (kept, more) = column.array, _stored(dtype)
@@ -250,10 +248,8 @@ def _as_stored(column: Any, dtype: np.dtype[Any]) -> Any:
 def _from_stored(column: Any, leaf: TensorSpec) -> Any:
     dtype = leaf.dtype
     _, more = _stored(dtype)
-    if isinstance(column, RaggedBatches):
-        return RaggedBatches(_from_stored(column.flat, leaf), column.starts, column.sizes)
-    if isinstance(column, Ragged):
-        return Ragged(_from_stored(column.flat, leaf), column.starts, column.sizes)
+    if isinstance(column, Ragged | RaggedBatches):
+        return type(column)(_from_stored(column.flat, leaf), column.starts, column.sizes)
     if column.dtype == dtype:
         return column  # it may be lazy, and stays so
     column = column.materialize()

@@ -58,7 +58,7 @@ from distinput.values.leaves import STRING, Array, Ints
 KINDS: dict[np.dtype[Any], int] = {STRING: BYTES, np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT64}
 """The kind of feature that holds values of a dtype."""
 
-_NAMES = {MISSING: "none", BYTES: "string", FLOAT: "float", INT64: "int64"}
+KIND_NAMES = {MISSING: "none", BYTES: "string", FLOAT: "float", INT64: "int64"}
 
 
 @dataclass(slots=True)
@@ -85,6 +85,12 @@ class Lists:
             raise self.error(status, index)
         return counts
 
+    def count(self, index: int) -> int:
+        """How many values one message has."""
+        one = slice(index, index + 1)
+        alone = Lists(self.name, self.data, self.kind, self.kinds[one], self.starts[one], self.sizes[one])
+        return int(alone.counts()[0])
+
     def fill(self, offsets: Ints, out: Array, more: Array | None = None, shape: tuple[int, ...] = ()) -> None:
         """Decode the values of message i to out[offsets[i]:offsets[i + 1]]."""
         where = (self.data, self.kinds, self.starts, self.sizes, offsets, out)
@@ -98,18 +104,16 @@ class Lists:
     def error(self, status: int, index: int, shape: tuple[int, ...] = ()) -> InvalidArgumentError:
         """The error for a message."""
         what = f"Name: <unknown>, Key: {self.key}, Index: {index}.  "
-        expected = _NAMES[self.kind]
+        expected = KIND_NAMES[self.kind]
         if status == WRONG_KIND:
-            found = _NAMES[int(self.kinds[index])]
+            found = KIND_NAMES[int(self.kinds[index])]
             return InvalidArgumentError(
                 f"{what}Data types don't match. Data type: {found} but expected type: {expected}"
             )
         if status == WRONG_COUNT:
-            one = slice(index, index + 1)
-            alone = Lists(self.name, self.data, self.kind, self.kinds[one], self.starts[one], self.sizes[one])
             return InvalidArgumentError(
                 f"{what}Can't parse serialized Example: number of {expected} values != expected. "
-                f"Values size: {int(alone.counts()[0])} but output shape: {list(shape)}"
+                f"Values size: {self.count(index)} but output shape: {list(shape)}"
             )
         return InvalidArgumentError(f"{what}Can't parse serialized Example: the list of values is damaged")
 
@@ -138,7 +142,7 @@ def with_defaults(values: Column, feature: FixedLenFeature, kinds: Array, name: 
     default = feature.default()
     if default is None:
         raise InvalidArgumentError(
-            f"Name: <unknown>, Feature: {_as_text(name)} (data type: {_NAMES[KINDS[feature.dtype]]}) is required but could "
+            f"Name: <unknown>, Feature: {_as_text(name)} (data type: {KIND_NAMES[KINDS[feature.dtype]]}) is required but could "
             f"not be found. Index: {missing[0]}; give it a default_value, or use VarLenFeature"
         )
     if isinstance(values, Dense):

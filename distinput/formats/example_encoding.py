@@ -10,6 +10,7 @@ import numpy as np
 from distinput.columns.block import Block
 from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
+from distinput.formats.raw_bytes import for_each
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
 from distinput.kernels.protobuf import FIRST, SECOND, MalformedError, read_entries, read_fields, varint_bytes
 from distinput.values.leaves import STRING, lost, members_of
@@ -245,9 +246,7 @@ def values_of(kind: int, content: bytes) -> Any:
         return None
     values = read_values(content, kind)
     if kind == BYTES:
-        made = np.empty(len(values), STRING)
-        made[:] = [content[start:stop] for start, stop in values]  # type: ignore[misc]
-        return made
+        return np.array([content[start:stop] for start, stop in values], STRING)  # type: ignore[misc]
     return np.array(values, np.float32 if kind == FLOAT else np.int64)
 
 
@@ -281,12 +280,7 @@ def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
     Source: `tf.io.decode_json_example`; JSON as protobuf's documentation describes it.
     """
     del name
-    if isinstance(json_examples, str | bytes):
-        return _of_json(json_examples)
-    array = np.asarray(json_examples, object)
-    made = np.empty(array.shape, object)
-    made.reshape(-1)[:] = [_of_json(text) for text in array.reshape(-1).tolist()]
-    return made
+    return for_each(json_examples, _of_json)
 
 
 def _of_json(text: Any) -> bytes:
@@ -322,9 +316,7 @@ def _feature(key: str, value: Any) -> Any:
     items = items_of(_object(value[kinds[0]], repr(kinds[0])).get("value") or [], "'value'")
     match _LISTS[kinds[0]]:
         case "bytes":
-            found = np.empty(len(items), object)
-            found[:] = [_bytes(item) for item in items]
-            return found
+            return np.array([_bytes(item) for item in items], object)
         case "float":
             return np.array(
                 [_float(item) for item in items], np.float64

@@ -12,7 +12,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.manifest import FileTable
 from distinput.files.source import FileStream, read_spans, size_of
-from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached
+from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached, rows_in
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
 from distinput.names.lazy import dataclass
 from distinput.plan.check import integer, normalized
@@ -109,10 +109,7 @@ class FixedLengthRecords(SpanFormat):
         return Fragment(path, {"row": start}, {"row": stop}, stop - start, (stop - start) * self.record_bytes)
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        wanted = np.asarray(rows, np.int64)
-        count = self.rows(path) or 0
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
-            raise InvalidArgumentError(f"{path}: records must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
+        wanted = rows_in(path, rows, self.rows(path) or 0)
         # Consecutive records are read as one span.
         begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
         counts = np.diff(begins, append=len(wanted))
@@ -125,30 +122,24 @@ class FixedLengthRecords(SpanFormat):
         return self._read(path, position, None if self.compression else end)
 
     def open(self, path: str, position: Position) -> tuple[FileStream, int]:
-        if not self.compression:
-            first = self.header_bytes + position["row"] * self.record_bytes
-            source = FileStream(path, first=first)
-            try:
-                if source.size is None:
-                    raise InvalidArgumentError(
-                        f"{path}: a pipe has no size, so its last record cannot be determined; save it to a file"
-                    )
-                rows, row = self._count(path, source.size), position["row"]
-                check_reached(path, rows, row, "record")
-                source.go_to(first)
-            except BaseException:
-                source.close()
-                raise
-            return source, row
-        source = FileStream(path, self.compression)
+        first = self.header_bytes + position["row"] * self.record_bytes
+        source = FileStream(path, self.compression, first=None if self.compression else first)
         try:
-            header = source.skip(self.header_bytes)
-            if header < self.header_bytes:
-                raise self._too_short(path, header)
+            if self.compression:
+                header = source.skip(self.header_bytes)
+                if header < self.header_bytes:
+                    raise self._too_short(path, header)
+                return source, 0
+            if source.size is None:
+                raise InvalidArgumentError(
+                    f"{path}: a pipe has no size, so its last record cannot be determined; save it to a file"
+                )
+            check_reached(path, self._count(path, source.size), position["row"], "record")
+            source.go_to(first)
         except BaseException:
             source.close()
             raise
-        return source, 0
+        return source, position["row"]
 
     def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
         # The last bytes are held back: only the end of the file shows that they are the footer.

@@ -12,7 +12,7 @@ import numpy as np
 
 from distinput.columns.block import Block
 from distinput.columns.column import Ints
-from distinput.columns.picked import RowArray
+from distinput.columns.picked import RowArray, check_rows
 from distinput.errors import DataLossError, InvalidArgumentError, StateError
 from distinput.files.folder import without_notes
 from distinput.files.manifest import FileTable
@@ -106,6 +106,20 @@ def check_reached(path: str, count: int, at: int, what: str = "row") -> None:
         raise DataLossError(
             f"{path}: has {count} {what}s, but reading must continue at {what} {at}; the file has changed"
         )
+
+
+def rows_in(path: str, rows: Any, count: int) -> Ints:
+    """The numbers of rows that are asked for.
+
+    Raises:
+      InvalidArgumentError: one of them is not in the file, which has `count`.
+    """
+    wanted = np.asarray(rows, np.int64)
+    try:
+        check_rows(wanted, count)
+    except IndexError as error:
+        raise InvalidArgumentError(f"{path}: {error}") from None
+    return wanted
 
 
 def blocks_of(portions: Iterator[Portion]) -> PlacedBlocks:

@@ -23,7 +23,7 @@ from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
-from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
+from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, rows_in
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
 from distinput.kernels.kernel import renewed
@@ -409,9 +409,7 @@ class Indexed(Format):
 
     def fetch(self, path: str, rows: Ints) -> Block:
         offsets = self.index(path)
-        wanted, count = np.asarray(rows, np.int64), len(offsets) - 1
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= count):
-            raise InvalidArgumentError(f"{path}: records must be from 0 to {count - 1}, got {wanted.tolist()!s:.80}")
+        wanted = rows_in(path, rows, len(offsets) - 1)
         # Consecutive records are read as one span.
         begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
         last = wanted[np.append(begins[1:], len(wanted)) - 1] if len(wanted) else wanted

@@ -17,7 +17,7 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, wanted_until
 from distinput.formats.row_schema import INFERRED, Path, RowSchema, may_change, null_places
-from distinput.formats.tables import as_columns
+from distinput.formats.tables import as_columns, infinities
 from distinput.formats.text_records import MARK, Bytes, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
@@ -27,7 +27,6 @@ from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 
 pa = library("pyarrow")
-compute = library("pyarrow.compute")
 arrow_json = library("pyarrow.json")
 types = library("pyarrow.types")
 
@@ -550,11 +549,9 @@ class JsonLines(TextTable):
     def _null_places(self, data: Bytes, schema: Any) -> tuple[Path, ...] | None:
         """Where there are nulls in some objects; None if the schema does not fit them."""
         try:
-            batch = self._read(data, schema, "ignore")
+            return null_places(self._read(data, schema, "ignore"))
         except (pa.ArrowException, UnicodeDecodeError):  # the reader says what is wrong
             return None
-        found = (place for name in schema.names for place in null_places(batch.column(name), (name,)))
-        return tuple(dict.fromkeys(found))
 
     def misfit(self, record: bytes, schema: RowSchema, head: Head) -> tuple[str | None, str]:
         try:
@@ -689,23 +686,13 @@ def _check_numbers(data: Any, batch: Any, schema: RowSchema) -> None:
       pyarrow.ArrowInvalid: there is one.
     """
     inferred = schema.inferred and any("double" in str(field.type) for field in schema.arrow)
-    if not (any(map(_has_infinity, batch.columns)) or (inferred and may_change(data))):
+    if not (any(map(infinities, batch.columns)) or (inferred and may_change(data))):
         return
     for line in data.tobytes().split(b"\n"):
         found = read_record(line) if line.strip() else {}
         for field in schema.arrow:
             if changes(found.get(field.name), field.type, field.name in schema.inferred):
                 raise pa.ArrowInvalid(f"a number of column {field.name!r} would be changed")
-
-
-def _has_infinity(array: Any) -> bool:
-    """Whether there is an infinity in an array, at any depth."""
-    kind = array.type
-    if types.is_floating(kind):
-        return bool(compute.any(compute.is_inf(array.cast("float32") if types.is_float16(kind) else array)).as_py())
-    if types.is_struct(kind):
-        return any(map(_has_infinity, array.flatten()))
-    return types.is_nested(kind) and _has_infinity(array.flatten())
 
 
 @lru_cache(maxsize=256)

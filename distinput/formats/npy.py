@@ -13,13 +13,16 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock, block_rows
 from distinput.columns.column import Dense, Ints
-from distinput.columns.picked import RowArray, check_rows, chosen
+from distinput.columns.picked import RowArray, chosen
 from distinput.decoders.arrays import (
     ARRAY_MARK,
     MalformedArchive,
     MalformedArray,
+    NpyHeader,
+    ObjectsError,
     archive_in,
     content_of,
+    npy_array,
     npy_header,
 )
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
@@ -37,7 +40,7 @@ from distinput.files.source import (
     stamp_of,
 )
 from distinput.files.whole_files import mapped
-from distinput.formats.format import PlacedBlocks, Position, check_reached, cut_rows
+from distinput.formats.format import PlacedBlocks, Position, check_reached, cut_rows, rows_in
 from distinput.formats.tables import TableFormat, as_columns
 from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
@@ -143,12 +146,9 @@ class Npy(TableFormat):
         Raises:
           InvalidArgumentError: a row number is out of range.
         """
-        positions, stamp = np.asarray(rows, np.int64), stamp_of(path)
+        stamp = stamp_of(path)
         header, local = _whole(path, stamp), self._local(path)
-        try:
-            check_rows(positions, header.shape[0])
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
+        positions = rows_in(path, rows, header.shape[0])
         if local is not None:
             return _picked(_array_of(path, local, stamp), positions, header)
         # Consecutive rows are read as one span.
@@ -185,7 +185,7 @@ class _Header:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     start: int
-    size: int = 0
+    size: int
 
     @property
     def rows_there(self) -> int:
@@ -217,7 +217,6 @@ def _block(rows: np.ndarray[Any, Any], header: _Header) -> Block:
 
 
 def _picked(array: np.ndarray[Any, Any], rows: Ints, header: _Header) -> Block:
-    check_rows(rows, len(array))
     if array.dtype.isnative:
         return ColumnBlock(LEAF, [chosen(array, rows)], len(rows))
     return _block(array.take(rows, 0), header)
@@ -239,7 +238,8 @@ def _whole(path: str, stamp: str) -> _Header:
 def _header_of(path: str, stamp: str) -> _Header:
     """The header of one version of a file, identified by `stamp`; cached."""
     del stamp
-    header, in_columns = _parsed(path)
+    parsed = _parsed(path)
+    header = _Header(parsed.shape, parsed.dtype, parsed.start, size_of(path))
     if header.dtype.kind not in "biufcmM":
         raise UnimplementedError(
             f"{path}: holds values of dtype {header.dtype}, which cannot be read row by row; save text with "
@@ -247,18 +247,18 @@ def _header_of(path: str, stamp: str) -> _Header:
         )
     if not header.shape:
         raise InvalidArgumentError(f"{path}: holds a scalar; an array needs a first axis to have rows")
-    if in_columns and len(header.shape) > 1:
+    if parsed.in_columns and len(header.shape) > 1:
         raise UnimplementedError(
             f"{path}: is stored column by column (Fortran's order), so that its rows lie scattered; save it again "
             "with numpy.save(path, numpy.ascontiguousarray(array))"
         )
-    size, end = size_of(path), header.start + header.shape[0] * header.row_bytes
-    if size > end and read_range(path, end, min(size, end + len(ARRAY_MARK))) == ARRAY_MARK:
+    end = header.start + header.shape[0] * header.row_bytes
+    if header.size > end and read_range(path, end, min(header.size, end + len(ARRAY_MARK))) == ARRAY_MARK:
         raise DataLossError(
             f"{path}: another array begins at byte {end}, behind the {header.shape[0]} rows of the first one, and its rows "
             "would be lost; save each array in a file of its own, or together with numpy.savez"
         )
-    return replace(header, size=size)
+    return header
 
 
 @lru_cache(maxsize=1024)
@@ -267,8 +267,8 @@ def _array_of(path: str, local: str, stamp: str) -> np.ndarray[Any, Any]:
     return _header_of(path, stamp).array(mapped(local))
 
 
-def _parsed(path: str) -> tuple[_Header, bool]:
-    """The header of a file, and True if its array is stored in Fortran order.
+def _parsed(path: str) -> NpyHeader:
+    """The header of a file.
 
     Raises:
       DataLossError: it is not a `.npy` file.
@@ -277,13 +277,11 @@ def _parsed(path: str) -> tuple[_Header, bool]:
     while True:
         data = read_range(path, 0, most)
         try:
-            shape, in_columns, dtype, start = npy_header(data)
+            return npy_header(data)
         except MalformedArray as error:
             if len(data) < most or most > 1 << 20:
                 raise DataLossError(f"{path}: not a .npy file, or damaged: its header at byte 0: {error}") from error
             most *= 16  # a longer header
-            continue
-        return _Header(shape, dtype, start), in_columns
 
 
 def _too_short(path: str, header: _Header, size: int) -> DataLossError:
@@ -373,11 +371,7 @@ class Npz(TableFormat):
 
     def fetch(self, path: str, rows: Ints) -> Block:
         arrays = self._arrays(path)
-        wanted = np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, self._count(path, arrays))
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
+        wanted = rows_in(path, rows, self._count(path, arrays))
         if all(array.dtype.isnative for array in arrays.values()):
             structure = self.spec_of(path).structure
             columns = structure.flatten({name: chosen(array, wanted) for name, array in arrays.items()})
@@ -489,26 +483,17 @@ def _stored(path: str, data: Bytes, member: zipfile.ZipInfo) -> Bytes:
 
 def _parsed_archive(who: str, data: Bytes) -> Any:
     """The array in the bytes of a `.npy` file."""
+    unread = "which cannot be read row by row; save numbers, or text in Arrow files"
     try:
-        shape, in_columns, dtype, start = npy_header(data[:20_000].tobytes())
+        array = npy_array(data)
+    except ObjectsError:
+        raise UnimplementedError(f"{who} holds values of dtype object, {unread}") from None
     except MalformedArray as error:
         raise DataLossError(f"{who}: not a .npy file, or damaged: {error}") from error
-    if dtype.kind not in "biufcmM":
-        raise UnimplementedError(
-            f"{who} holds values of dtype {dtype}, which cannot be read row by row; save numbers, or text in Arrow files"
-        )
-    if not shape:
+    if array.dtype.kind not in "biufcmM":
+        raise UnimplementedError(f"{who} holds values of dtype {array.dtype}, {unread}")
+    if not array.shape:
         raise InvalidArgumentError(
             f"{who} is a scalar; an array needs a first axis to have rows; leave it out with columns="
         )
-    size = prod(shape) * dtype.itemsize
-    if start + size > len(data):
-        raise DataLossError(
-            f"{who}: damaged: an array {dtype}{list(shape)} does not fit into {len(data) - start} bytes"
-        )
-    if data[start + size :][: len(ARRAY_MARK)].tobytes() == ARRAY_MARK:
-        raise DataLossError(f"{who}: another array begins behind its {shape[0]} rows; give each a name of its own")
-    flat = data[start : start + size]
-    if in_columns and len(shape) > 1:
-        return np.ascontiguousarray(np.frombuffer(flat, dtype).reshape(shape[::-1]).T)
-    return np.frombuffer(flat, dtype).reshape(shape)
+    return np.ascontiguousarray(array)  # no copy where rows lie together

@@ -25,7 +25,16 @@ from distinput.files.compression import page_codec
 from distinput.files.paths import as_path, local_path
 from distinput.files.sink import Sink
 from distinput.files.source import room_for, stamp_of, stamped
-from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_reached, cut_rows
+from distinput.formats.format import (
+    Fragment,
+    PlacedBlocks,
+    Portion,
+    Position,
+    blocks_of,
+    check_reached,
+    cut_rows,
+    rows_in,
+)
 from distinput.formats.parquet_file import (
     Compact,
     Group,
@@ -337,13 +346,9 @@ class Parquet(TableFormat):
         Raises:
           InvalidArgumentError: a row number is out of range.
         """
-        wanted = np.asarray(rows, np.int64)
         stamp = stamp_of(path)
+        wanted = rows_in(path, rows, rows_of(path, stamp))
         footer, spec, columns = footer_of(path, stamp), self._spec(path, stamp), self._columns_in(path, stamp)
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= rows_of(path, stamp)):
-            raise InvalidArgumentError(
-                f"{path}: rows must be from 0 to {rows_of(path, stamp) - 1}, got {wanted.tolist()!s:.80}"
-            )
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         ends = np.cumsum(sizes, dtype=np.int64)
         order = np.argsort(wanted, kind="stable")
@@ -360,9 +365,7 @@ class Parquet(TableFormat):
             parts.append(self._block(path, 0, _selected(without_rows(schema_of(path, stamp)), columns), spec, []))
         if (order[1:] > order[:-1]).all():
             return concat_blocks(parts)
-        back = np.empty(len(order), np.int64)
-        back[order] = np.arange(len(order))
-        return concat_blocks(parts).take(back)
+        return concat_blocks(parts).take(np.argsort(order))
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
         """Convert a batch to a block; `rows` are the numbers of its rows in the row group."""

@@ -481,8 +481,8 @@ def _footer(
     rows += 1  # pyarrow reads as many as there are; of one too many it would say nothing
     fields = [
         _number(_TYPE, described.kind, 0, 5),
-        _encoded_list(1, [_zigzag(each) for each in described.encodings], 5),
-        _encoded_list(1, [varint_bytes(len(each)) + each for each in described.names], 8),
+        _list([_zigzag(each) for each in described.encodings], 5),
+        _list([varint_bytes(len(each)) + each for each in described.names], 8),
         _number(_CODEC, described.codec, _PATH, 5),
         _number(5, values, 4, 6),
         _number(6, nbytes, 5, 6),
@@ -491,15 +491,15 @@ def _footer(
         _number(_DICTIONARY, 4, _DATA, 6) if dictionary else b"",
     ]
     described_column = _number(2, 4, 0, 6) + b"\x1c" + b"".join(fields) + b"\0\0"
-    row_group = _encoded_list(1, [described_column], 12) + _number(2, nbytes, 1, 6) + _number(3, rows, 2, 6)
+    row_group = _list([described_column], 12) + _number(2, nbytes, 1, 6) + _number(3, rows, 2, 6)
     pair = _text(1, b"ARROW:schema", 0) + _text(2, schema, 1) + b"\0"
     footer = b"".join(
         [
             _number(1, 2, 0, 5),
-            b"\x19" + leaf.schema,
+            leaf.schema,
             _number(3, rows, 2, 6),
-            _encoded_list(1, [row_group + b"\0"], 12),
-            _encoded_list(1, [pair], 12),
+            _list([row_group + b"\0"], 12),
+            _list([pair], 12),
             b"\0",
         ]
     )
@@ -557,10 +557,6 @@ def _text(field: int, text: bytes, before: int) -> bytes:
 
 
 def _list(items: Sequence[bytes], kind: int) -> bytes:
+    """A field of a struct that is a list, one number behind the field before it."""
     head = bytes([len(items) << 4 | kind]) if len(items) < 15 else bytes([0xF0 | kind]) + varint_bytes(len(items))
-    return head + b"".join(items)
-
-
-def _encoded_list(step: int, items: Sequence[bytes], kind: int) -> bytes:
-    """A field of a struct that is a list, so many numbers behind the field before it."""
-    return bytes([step << 4 | 9]) + _list(items, kind)
+    return b"".join([b"\x19", head, *items])

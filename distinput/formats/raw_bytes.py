@@ -173,10 +173,13 @@ def decode_base64(input: Any, name: str | None = None) -> Any:
 
 
 def _each(op: str, given: Any, function: Callable[[bytes], bytes]) -> Any:
+    return for_each(given, lambda item: function(byte_string(op, item)))
+
+
+def for_each(given: Any, function: Callable[[Any], bytes]) -> Any:
     """The results for a string, or for each of an array of them."""
     if isinstance(given, bytes | str):
-        return function(byte_string(op, given))
+        return function(given)
     array = np.asarray(given, object)
-    made = np.empty(array.shape, object)
-    made.reshape(-1)[:] = [function(byte_string(op, item)) for item in array.reshape(-1).tolist()]
+    made = np.array(list(map(function, array.reshape(-1).tolist())), object).reshape(array.shape)
     return made if made.shape else made[()]

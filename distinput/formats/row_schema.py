@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from distinput.arrow.arrow import all_missing, has_missing, in_place, is_list, replacement, take, without_rows
-from distinput.arrow.validity import by_place
+from distinput.arrow.arrow import is_list, without_rows
+from distinput.arrow.validity import marked, null_paths
 from distinput.errors import InvalidArgumentError
 from distinput.formats.text_records import Bytes
 from distinput.names.lazy import dataclass, library
@@ -76,7 +76,7 @@ class RowSchema:
         >>> RowSchema.of("csv", {"x": int, "m": [{"role": str}]}).telling("csv", ["x", "m.role"]).nulls
         (('x',), ('m', None, 'role'))
         """
-        known = {text: path for each in self.arrow for text, path in _places(each.type, each.name, (each.name,))}
+        known = _places_in(self.arrow)
         unknown = [text for text in valid if text not in known]
         if unknown and self.whole:
             raise InvalidArgumentError(f"{who}: valid: there is nothing at {unknown[0]!r}; there is {', '.join(known)}")
@@ -93,7 +93,7 @@ class RowSchema:
 
         Args:
           batch: of these columns.
-          fill: what stands in the place of nulls, by column or field; zero, or nothing, where it says nothing.
+          fill: what stands in the place of nulls, by column or field; zero, NaN, NaT or nothing, where it says nothing.
 
         Raises:
           FillError: a replacement does not fit its column.
@@ -105,12 +105,7 @@ class RowSchema:
         """
         if not self.nulls:
             return batch
-        places = by_place(batch.schema, fill or {})
-        arrays = [
-            _told(array, (name,), self.nulls, places)
-            for name, array in zip(batch.schema.names, batch.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+        return marked(batch, [(text_of(path), "") for path in self.nulls], fill or {})
 
     def states(self, names: Iterable[str]) -> bool:
         """Whether it has all these columns."""
@@ -193,6 +188,11 @@ def _bytes(kind: Any) -> Any:
 # ----------------------------------------------------------------------------
 
 
+def _places_in(schema: Any) -> dict[str, Path]:
+    """What may be null in the columns of a schema, as users name it."""
+    return {text: path for each in schema for text, path in _places(each.type, each.name, (each.name,))}
+
+
 def _places(kind: Any, text: str, path: Path) -> Iterator[tuple[str, Path]]:
     """What may be null in a column: as users name it, and its path."""
     yield text, path
@@ -204,93 +204,25 @@ def _places(kind: Any, text: str, path: Path) -> Iterator[tuple[str, Path]]:
         yield from _places(kind.value_type, f"{text}[]", (*path, None))
 
 
-def null_places(array: Any, path: Path) -> Iterator[Path]:
-    """Where there are nulls in an array that NumPy has no value for.
+def null_places(batch: Any) -> tuple[Path, ...]:
+    """Where there are nulls in a record batch that NumPy has no value for.
 
     >>> import pyarrow as pa
-    >>> list(null_places(pa.array([{"a": None, "b": [1, None]}, None]), ("s",)))
-    [('s',), ('s', 'a'), ('s', 'b', None)]
+    >>> null_places(pa.RecordBatch.from_pydict({"s": [{"a": None, "b": [1, None]}, None]}))
+    (('s',), ('s', 'a'), ('s', 'b', None))
     """
-    kind = array.type
-    # A null struct outside of lists is NaN or NaT in each of its fields, where it has some, as in other tables.
-    if array.null_count and not (has_missing(kind) or (None not in path and all_missing(kind))):
-        yield path
-    if types.is_struct(kind):
-        for part, inner in zip(take(array, compute.indices_nonzero(array.is_valid())).flatten(), kind, strict=True):
-            yield from null_places(part, (*path, inner.name))
-    if is_list(kind):
-        yield from null_places(array.flatten(), (*path, None))
+    known = _places_in(batch.schema)
+    return tuple([known[text] for text in null_paths(batch, structs=True)])
 
 
-def _told(array: Any, path: Path, nulls: tuple[Path, ...], fill: Mapping[str, Any], outer: Any = None) -> Any:
-    """An array at a path, with a struct of `value` and `valid` in the place of each that may be null.
+def text_of(path: Path) -> str:
+    """A path as `arrow.validity` has it.
 
-    Args:
-      array: a pyarrow Array.
-      path: of the array.
-      nulls: the paths of what may be null.
-      fill: what stands in the place of nulls, by column or field.
-      outer: where a struct is valid that tells its nulls, and that the array is in; the array is null where it is not. Other
-        nulls of the array stay, as nothing tells them.
+    >>> text_of(("m", None, "calls", None))
+    'm.calls[]'
     """
-    own, inside = path in nulls, any(len(each) > len(path) and each[: len(path)] == path for each in nulls)
-    if not own and not inside and outer is None:
-        return array
-    kind, valid = array.type, array.is_valid()
-    has_fields = types.is_struct(kind) and kind.num_fields
-    as_is = valid if own or outer is None else compute.or_(valid, outer)
-    if array.null_count and (own or outer is not None) and not has_fields:
-        if kind == pa.struct([]):
-            array = pa.array([None if null else {} for null in compute.and_not(as_is, valid).to_pylist()], kind)
-        else:
-            array = compute.if_else(as_is, array, _instead(kind, path, fill))
-    told = array
-    if has_fields:
-        outer = valid if own else outer
-        parts = [
-            _told(part, (*path, inner.name), nulls, fill, outer)
-            for part, inner in zip(array.flatten(), kind, strict=True)
-        ]
-        mask = None if own or inside else compute.and_not(as_is, valid)
-        told = pa.StructArray.from_arrays(parts, [inner.name for inner in kind], mask=mask)
-    elif is_list(kind):
-        sizes = compute.fill_null(compute.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        items, offsets = (
-            _told(array.flatten(), (*path, None), nulls, fill),
-            np.append(0, np.cumsum(sizes, dtype=np.int64)),
-        )
-        told = pa.LargeListArray.from_arrays(
-            pa.array(offsets), items, mask=array.is_null() if array.null_count else None
-        )
-    elif types.is_fixed_size_list(kind):
-        items = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
-        mask = array.is_null() if array.null_count else None
-        told = pa.FixedSizeListArray.from_arrays(_told(items, (*path, None), nulls, fill), kind.list_size, mask=mask)
-    return in_place(told, valid) if path in nulls else told
-
-
-def _instead(kind: Any, path: Path, fill: Mapping[str, Any]) -> Any:
-    """What stands in the place of a null at a path, as a pyarrow Scalar."""
-    place = ".".join([name for name in path if name is not None])
-    value = fill.get(place)
-    if value is None or types.is_nested(kind) or isinstance(value, list | tuple | Mapping):
-        return pa.scalar(_zero(kind), kind)
-    return replacement(place, value, kind)
-
-
-def _zero(kind: Any) -> Any:
-    """What stands in the place of a null of an inferred type."""
-    if types.is_struct(kind):
-        return {inner.name: _zero(inner.type) for inner in kind}
-    if types.is_fixed_size_list(kind):
-        return [_zero(kind.value_type)] * kind.list_size
-    if is_list(kind):
-        return []
-    if types.is_binary(kind) or types.is_large_binary(kind):
-        return b""
-    if types.is_fixed_size_binary(kind):
-        return bytes(kind.byte_width)
-    return False if types.is_boolean(kind) else np.nan if types.is_floating(kind) else 0
+    named = max(place for place, part in enumerate(path) if part is not None)
+    return ".".join([part for part in path if part is not None]) + "[]" * (len(path) - 1 - named)
 
 
 # ----------------------------------------------------------------------------

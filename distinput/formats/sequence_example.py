@@ -17,6 +17,7 @@ from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.formats.example import (
+    KIND_NAMES,
     KINDS,
     ExampleParser,
     Lists,
@@ -38,7 +39,7 @@ from distinput.formats.features import (
     features_spec,
     message_key,
 )
-from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, NO_ROOM, OK, WRONG_COUNT, WRONG_KIND
+from distinput.kernels.example_values import MISSING, NO_ROOM, OK, WRONG_COUNT, WRONG_KIND
 from distinput.kernels.sequence_messages import ABSENT, locate_steps
 from distinput.names.lazy import dataclass
 from distinput.values.spec import RaggedTensorSpec, Spec, TensorSpec
@@ -48,8 +49,6 @@ _ROOM = 16.0
 
 _SPARE = 1.25
 """How much more room than was needed is made for the messages to come."""
-
-_DTYPE_NAMES = {BYTES: "string", FLOAT: "float", INT64: "int64"}
 
 
 def parse_sequence_example(
@@ -135,8 +134,7 @@ def parse_single_sequence_example(
             f"parse_single_sequence_example: serialized must be one message as bytes, got {serialized!r:.60}; use "
             "parse_sequence_example for several"
         )
-    data = np.frombuffer(serialized, np.uint8)
-    message = Strings(data, np.zeros(1, np.int64), np.array([len(data)]))
+    message = Strings.of([bytes(serialized)])
     context, sequences = SequenceExampleParser(context_features, sequence_features)(message)
     features, lists = ({key: column.row(0) for key, column in part.items()} for part in (context, sequences))
     return features, lists
@@ -320,14 +318,12 @@ class _StepLists(Lists):
         what = (
             f"Name: <unknown>, Feature list: {self.key}, Index: {message}, step {index - int(self.firsts[message])}.  "
         )
-        expected = _DTYPE_NAMES[self.kind]
+        expected = KIND_NAMES[self.kind]
         if status == WRONG_KIND:
             return InvalidArgumentError(f"{what}Data types don't match. Expected type: {expected}")
         if status == WRONG_COUNT:
-            one = slice(index, index + 1)
-            alone = Lists(self.name, self.data, self.kind, self.kinds[one], self.starts[one], self.sizes[one])
             return InvalidArgumentError(
-                f"{what}Number of {expected} values != expected.  values size: {int(alone.counts()[0])} but output shape: "
+                f"{what}Number of {expected} values != expected.  values size: {self.count(index)} but output shape: "
                 f"{list(shape)}"
             )
         return InvalidArgumentError(f"{what}Can't parse serialized SequenceExample: the list of values is damaged")

@@ -32,11 +32,19 @@ from distinput.arrow.tabular import check_fill, filled_names
 from distinput.arrow.validity import as_marks, default_marks, items_of, marked, marked_schema, marks_in_place, stored
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock
 from distinput.columns.column import Column, Ints
-from distinput.columns.picked import check_rows
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, UnimplementedError
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each
-from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, check_position, check_reached, cut_rows
+from distinput.formats.format import (
+    Format,
+    Fragment,
+    PlacedBlocks,
+    Position,
+    check_position,
+    check_reached,
+    cut_rows,
+    rows_in,
+)
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import dataclass, library
@@ -437,12 +445,8 @@ class CountedTable(TableFormat):
         return max(1, int(files.sizes.sum()) // max(1, 0 if units is None else int(units.sum())))
 
     def fetch(self, path: str, rows: Ints) -> Block:
-        file, wanted = self.opened(path), np.asarray(rows, np.int64)
-        try:
-            check_rows(wanted, file.rows)
-        except IndexError as error:
-            raise InvalidArgumentError(f"{path}: {error}") from None
-        return file.block(wanted)
+        file = self.opened(path)
+        return file.block(rows_in(path, rows, file.rows))
 
     def groups_of(
         self, path: str, file: CountedRows, row: int, ends: Callable[[int], Ints], size: int, given: int
@@ -743,18 +747,18 @@ def _brought(path: str, name: str, array: Any, wanted: Any, rows: int) -> Any:
         made = array.cast(wanted)
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(f"{says}{error}") from error
-    if _infinite(made) > _infinite(array):
+    if infinities(made) > infinities(array):
         raise InvalidArgumentError(f"{says}a number would become infinite")
     return made
 
 
-def _infinite(array: Any) -> int:
+def infinities(array: Any) -> int:
     """How many numbers of an array are infinite, at any depth."""
     array = stored(array)
     kind = array.type
     if types.is_floating(kind):
         return int(np.isinf(array.to_numpy(zero_copy_only=False)).sum())
     if types.is_struct(kind):
-        return sum(map(_infinite, array.flatten()))
+        return sum(map(infinities, array.flatten()))
     lists = is_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind)
-    return _infinite(items_of(array)[0]) if lists else 0
+    return infinities(items_of(array)[0]) if lists else 0

@@ -145,9 +145,7 @@ def _read(message: bytes) -> tuple[np.dtype[Any], tuple[int, ...], Array]:
     if dtype is None:
         raise MalformedError
     if dtype == STRING:
-        held = np.empty(len(texts), object)
-        held[:] = texts
-        return dtype, shape, held
+        return dtype, shape, np.array(texts, object)
     if content is not None:
         if len(content) % dtype.itemsize:
             raise MalformedError
@@ -207,13 +205,8 @@ def serialize_sparse(sp_input: SparseTensor, out_type: Any = STRING, name: str |
     """
     del name
     _check_sparse("serialize_sparse", sp_input, out_type)
-    made = np.empty(3, object)
-    made[:] = [
-        serialize_tensor(np.asarray(sp_input.indices, np.int64)),
-        serialize_tensor(sp_input.values),
-        serialize_tensor(np.asarray(sp_input.dense_shape, np.int64)),
-    ]
-    return made
+    places, shape = np.asarray(sp_input.indices, np.int64), np.asarray(sp_input.dense_shape, np.int64)
+    return np.array([serialize_tensor(part) for part in (places, sp_input.values, shape)], object)
 
 
 def serialize_many_sparse(sp_input: SparseTensor, out_type: Any = STRING, name: str | None = None) -> Array:

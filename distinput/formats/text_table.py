@@ -23,7 +23,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedE
 from distinput.files.paths import local_path
 from distinput.files.source import beginning_with, begun, stamp_of
 from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, blocks_of, check_position
-from distinput.formats.row_schema import Path, RowSchema
+from distinput.formats.row_schema import Path, RowSchema, text_of
 from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
 from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
@@ -234,8 +234,8 @@ class TextTable(TextRecords):
             found = replace(found, nulls=())
         elif self.nulls:  # what is replaced is no null
             fills = self._fills
-            left = unfilled([_text(each) for each in found.nulls], found.arrow, fills)
-            kept = [each for each in found.nulls if fills.keys().isdisjoint(_names(each)) or _text(each) in left]
+            left = unfilled([text_of(each) for each in found.nulls], found.arrow, fills)
+            kept = [each for each in found.nulls if fills.keys().isdisjoint(_names(each)) or text_of(each) in left]
             found = replace(found, nulls=tuple(kept))
         made: TextTable = replace(self, schema=found)  # type: ignore[type-var]  # subclasses are dataclasses
         try:
@@ -415,16 +415,6 @@ def _names(path: Path) -> Iterator[str]:
     """The names by which `nulls=` replaces what is at a path: its own, and those of what is around it."""
     parts = [part for part in path if part is not None]
     return (".".join(parts[: end + 1]) for end in range(len(parts)))
-
-
-def _text(path: Path) -> str:
-    """A path as `arrow.validity` has it.
-
-    >>> _text(("m", None, "calls", None))
-    'm.calls[]'
-    """
-    named = max(place for place, part in enumerate(path) if part is not None)
-    return ".".join([part for part in path if part is not None]) + "[]" * (len(path) - 1 - named)
 
 
 class BadRecordError(Exception):

@@ -238,13 +238,9 @@ class TFRecordWriter:
         """
         try:
             self._write_out()
-        except BaseException:
-            self._sink.discard()
-            raise
-        if self._sizes is None:
-            self._sink.close()
-            return
-        try:
+            if self._sizes is None:
+                self._sink.close()
+                return
             self._sink.finish()
             sizes, self._sizes = self._sizes, None
             with index_sink(self._sink.path, np.cumsum(sizes, dtype=np.int64)) as index:

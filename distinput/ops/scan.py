@@ -267,9 +267,7 @@ def _decode_leaf(coded: Any) -> Any:
         items = [_bytes(item) for item in member(coded, "strings", list)]
         if len(items) != prod(shape):
             raise MalformedJson(f"{len(items)} texts for an array {shape}")
-        out = np.empty(len(items), dtype=object)
-        out[:] = items
-        return out.reshape(shape)
+        return np.array(items, object).reshape(shape)
     dtype, raw = _dtype(member(coded, "dtype", str)), _bytes(member(coded, "data"))
     if len(raw) != dtype.itemsize * prod(shape):
         raise MalformedJson(f"{len(raw)} bytes for an array {dtype}{shape}")

@@ -159,15 +159,7 @@ def by_name(value: Any) -> Any:
       value: a function, or a partial of one; anything else is given back as it is.
     """
     if type(value) is functools.partial:
-        parts, named = (
-            [by_name(part) for part in value.args],
-            {name: by_name(part) for name, part in value.keywords.items()},
-        )
-        function = by_name(value.func)
-        same = function is value.func and all(map(_is, parts, value.args))
-        if same and all(named[name] is part for name, part in value.keywords.items()):
-            return value
-        return functools.partial(function, *parts, **named)
+        return _of_parts(value, by_name)
     original = _original(value)
     if original is None or not _has_name(original):
         return value
@@ -175,6 +167,17 @@ def by_name(value: Any) -> Any:
     same = all(_same(known.get(name), own[name]) for name in own if not name.startswith("__"))
     cells = zip(value.__closure__ or (), original.__closure__ or (), strict=True)
     return original if same and all(a is b or _same(b.cell_contents, a.cell_contents) for a, b in cells) else value
+
+
+def _of_parts(value: "functools.partial[Any]", change: Callable[[Any], Any]) -> "functools.partial[Any]":
+    """A partial of what its function and its arguments become; the same one where all of them stay."""
+    function, parts = change(value.func), [change(part) for part in value.args]
+    named = {name: change(part) for name, part in value.keywords.items()}
+    if all(map(_is, (function, *parts, *named.values()), (value.func, *value.args, *value.keywords.values()))):
+        return value
+    made = functools.partial(function, *parts, **named)
+    made.__dict__.update(value.__dict__)
+    return made
 
 
 def _original(function: Any) -> Any:
@@ -266,16 +269,7 @@ class _Binding:
         return value if all(map(_is, parts, value)) else tuple(parts)
 
     def _partial(self, value: "functools.partial[Any]") -> Any:
-        if type(value) is not functools.partial:
-            return value
-        function, parts = self.of(value.func), [self.of(part) for part in value.args]
-        named = {name: self.of(part) for name, part in value.keywords.items()}
-        same = function is value.func and all(map(_is, parts, value.args))
-        if same and all(named[name] is part for name, part in value.keywords.items()):
-            return self._keep(value, value)
-        made = functools.partial(function, *parts, **named)
-        made.__dict__.update(value.__dict__)
-        return self._keep(value, made)
+        return self._keep(value, _of_parts(value, self.of)) if type(value) is functools.partial else value
 
     def _compiled(self, value: Any) -> Any:
         """A function of numba, which takes its variables when it is compiled for its first arguments."""
@@ -348,24 +342,18 @@ class _Binding:
 
     def _taken(self, function: types.FunctionType) -> dict[str, Any]:
         """The variables of its module that a function takes over, watching those that it cannot take."""
-        names, known = codes.CodeNames.of(function.__code__), function.__globals__
-        values = {
-            name: known[name]
-            for name in sorted(names.read - names.stored)
-            if name in known and not name.startswith("__") and not _is_definition(name, known)
-        }
-        values = {name: value for name, value in values.items() if not _is_assigned(name, known)}
+        values = _plain_variables(function)
         if all(isinstance(value, types.ModuleType) for value in values.values()):
             return {}
-        if names.read & _LOOK_AROUND or _assigns_globals(function.__code__):
-            self._watch(function, values, known)
+        if codes.CodeNames.of(function.__code__).read & _LOOK_AROUND or _assigns_globals(function.__code__):
+            self._watch(function, values)
             return {}
         return values
 
-    def _watch(self, function: types.FunctionType, found: dict[str, Any], known: dict[str, Any]) -> None:
+    def _watch(self, function: types.FunctionType, found: dict[str, Any]) -> None:
         for name, value in found.items():
             if not isinstance(value, types.ModuleType):
-                read = functools.partial(known.__getitem__, name)
+                read = functools.partial(function.__globals__.__getitem__, name)
                 self.watched.append(_Watched(function.__qualname__, name, value, read))
 
     def _look_into(self, value: Any) -> None:
@@ -391,16 +379,7 @@ class _Binding:
         for name, held in _Cells(function).own.items():
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
             self.watched.append(_Watched(function.__qualname__, name, held, functools.partial(_content, cell)))
-        names, known = codes.CodeNames.of(function.__code__), function.__globals__
-        plain = {
-            name: known[name]
-            for name in names.read - names.stored
-            if name in known
-            and not name.startswith("__")
-            and not _is_assigned(name, known)
-            and not _is_definition(name, known)
-        }
-        self._watch(function, plain, known)
+        self._watch(function, _plain_variables(function))
 
 
 _HOLDERS = (types.FunctionType, types.MethodType, functools.partial, tuple)
@@ -516,6 +495,13 @@ def _is_definition(name: str, known: dict[str, Any]) -> bool:
     return value.__module__ == known.get("__name__") and _is_known(value) and not _is_unfinished(value.__module__)
 
 
+def _plain_variables(function: types.FunctionType) -> dict[str, Any]:
+    """The variables of its module that a function reads, without those that functions assign, and definitions."""
+    names, known = codes.CodeNames.of(function.__code__), function.__globals__
+    read = [name for name in sorted(names.read - names.stored) if name in known and not name.startswith("__")]
+    return {name: known[name] for name in read if not _is_definition(name, known) and not _is_assigned(name, known)}
+
+
 def _is_settled(function: types.FunctionType) -> bool:
     """Whether an imported module knows a function by its name, so that its variables change only if somebody means them to."""
     return _has_name(function) and not _is_unfinished(function.__module__)
@@ -591,23 +577,19 @@ def _methods(value: Any, named: frozenset[str]) -> list[types.FunctionType]:
     found: dict[str, types.FunctionType] = {}
     names = {name for name in defined if name in named or name.startswith("__")} - (set() if kind is value else _MAKING)
     while names:
-        held = {name: _unwrapped(defined.pop(name)) for name in names if name in defined}
+        held = {name: function_in(defined.pop(name)) for name in names if name in defined}
         new = {name: function for name, function in held.items() if isinstance(function, types.FunctionType)}
         names = set().union(*(names_in(function.__code__) for function in new.values()))
         found |= new
     return list(found.values())
 
 
-def _unwrapped(attribute: Any) -> Any:
-    """The function of a property or a method of any kind."""
-    match attribute:
-        case property():
-            return attribute.fget
-        case staticmethod() | classmethod():
-            return attribute.__func__
-        case functools.cached_property() | functools.partialmethod():
-            return attribute.func
-    return attribute
+def function_in(member: Any) -> Any:
+    """The function inside what a class has: a property, a method of any kind, a cached property; otherwise that itself."""
+    for name in ("__func__", "fget", "func"):
+        if isinstance(inner := getattr(member, name, None), types.FunctionType):
+            return inner
+    return member
 
 
 @functools.lru_cache(maxsize=1024)

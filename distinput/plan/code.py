@@ -46,6 +46,9 @@ _Item = tuple[str | None, str | None]
 
 _UNKNOWN: _Item = (None, None)
 
+MAKERS = frozenset({"__init__", "__new__", "__post_init__"})
+"""Methods that make objects."""
+
 
 @functools.lru_cache(maxsize=1024)
 def changed_names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
@@ -57,10 +60,8 @@ def changed_names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]
     >>> [sorted(names) for names in changed_names(count.__code__)]
     [['calls', 'seen'], ['by_key']]
     """
-    from dis import get_instructions  # for states, which few first batches come with
-
     stack = _Stack()
-    for step in get_instructions(code):
+    for step in _instructions(code):
         stack.take(step)
     return frozenset(stack.names), frozenset(stack.attributes)
 
@@ -75,13 +76,17 @@ def with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 def attributes_changed_by_methods(kind: type) -> set[str]:
     """Attributes that the methods of a class assign, or whose objects they change, after its objects were made."""
-    found: set[str] = set()
-    for each in kind.__mro__:
-        for name, method in vars(each).items():
-            if isinstance(method, types.FunctionType) and name not in ("__init__", "__post_init__", "__new__"):
-                for code in with_inner(method.__code__):
-                    found |= changed_names(code)[1]
-    return found
+    return set().union(*[uses.altered for uses in _used_by_methods(kind)])
+
+
+def _used_by_methods(kind: type) -> "list[CodeNames]":
+    """What the methods of a class do with names, except those that make its objects."""
+    return [
+        CodeNames.of(method.__code__)
+        for each in kind.__mro__
+        for name, method in vars(each).items()
+        if isinstance(method, types.FunctionType) and name not in MAKERS
+    ]
 
 
 class _Stack:
@@ -559,20 +564,15 @@ class ArgumentReader:
         """
         if isinstance(value, type | types.ModuleType):
             return
-        altered: set[str] = set()
-        assigned: set[str] = set()
-        for kind in type(value).__mro__:
-            for name, method in vars(kind).items():
-                if isinstance(method, types.FunctionType) and name not in ("__init__", "__post_init__", "__new__"):
-                    assigned |= CodeNames.of(method.__code__).assigned
-                    altered |= CodeNames.of(method.__code__).altered
+        altered = attributes_changed_by_methods(type(value))
+        assigned = set().union(*[uses.assigned for uses in _used_by_methods(type(value))])
         uses, self._uses = self._uses, None
         for name, held in sorted(getattr(value, "__dict__", {}).items()):
             if name not in assigned and (name not in altered or lasting(held) is not None) and not _calls(held, value):
                 self._outside(f".{name}", held)
         self._uses = uses
         for name, held in class_data(type(value)):
-            if name not in assigned and name not in altered:
+            if name not in altered:
                 self.data.append(f"{type(value).__qualname__}.{name}={value_word(held, self._word)}")
 
 
@@ -648,7 +648,7 @@ def _altered(named: list[tuple[Collection[str], Mapping[str, Any]]]) -> set[str]
             if isinstance(function, types.FunctionType) and id(function) not in seen and not is_library(function):
                 seen[id(function)] = function
                 uses = CodeNames.of(function.__code__)
-                altered |= uses.assigned | uses.altered
+                altered |= uses.altered
                 named += [(uses.read, function.__globals__), (uses.attributes, held)]
     return altered
 

@@ -488,13 +488,7 @@ class Stacking(Batching):
 
     def stacked(self, stream: Stream) -> Stream:
         """What is stacked of the elements of a stream: these, with rows of ragged tensors marked as such."""
-        for block, state in stream:
-            if block.size:  # the spec may be that of a function, which is not tried where it fails for all elements
-                first = iter([(block, state)])
-                del block, state  # nothing but this iterator, until it is used up, holds their memory
-                yield from stackable(chain(first, stream), self.rows_known)
-                return
-            yield block, state
+        return stackable(stream, self.rows_known)
 
     @cached_property
     def spec(self) -> Spec:
@@ -508,15 +502,17 @@ class Stacking(Batching):
         return stacked_batches(queue, size, run, drop_remainder=drops, lost=self._lost, told=differing)
 
     def _rows(self, stream: Stream) -> Stream:
-        """The elements, with rows of ragged tensors marked as such; what they are is asked when there are some."""
+        """As `stacked`; what the elements are is asked when there are some.
+
+        The spec may be that of a function, which is not tried where it fails for all elements.
+        """
         for block, after in stream:
             if block.size:
                 first = iter([(block, after)])
-                del block, after  # as in `stacked`
+                del block, after  # nothing but this iterator, until it is used up, holds their memory
                 yield from self.stacked(chain(first, stream))
                 return
-            else:
-                yield block, after
+            yield block, after
 
     def _lost(self, queue: RowQueue) -> Failure:
         """The next failure. The elements gathered for its batch are lost with it; after a `map`, the whole batch is."""
@@ -551,7 +547,7 @@ class Stacking(Batching):
         wanted = self.elements_of(rows)
         whole = n < 0 or not len(rows) or (rows.max() + 1) * size <= n
         found = self.input.fetch(wanted if whole else wanted[wanted < n], epoch)
-        ((block, _),) = self.stacked(iter([(found, {})]))
+        ((block, _),) = self._rows(iter([(found, {})]))
         try:
             # The last batch may have fewer rows.
             return block.stack(size) if whole else block.split(np.minimum(size, n - rows * size))

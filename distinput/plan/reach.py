@@ -25,8 +25,10 @@ import numpy as np
 
 from distinput.columns.state import Digest
 from distinput.names.lazy import dataclass
+from distinput.plan.binding import function_in
 from distinput.plan.check import cells_of
 from distinput.plan.code import (
+    MAKERS,
     CodeNames,
     attributes_changed_by_methods,
     class_data,
@@ -56,7 +58,6 @@ _RUNNING = frozenset({"numpy", "torch", "jax", "jaxlib", "tensorflow", "keras"})
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 """What each process that is sent one, or makes one of the same seed, draws the same numbers from."""
 
-_MAKERS = frozenset({"__init__", "__new__", "__post_init__"})
 
 _Name = tuple[str, str]
 """A module or function, and a variable in it."""
@@ -152,13 +153,14 @@ class ReachedCode:
                 self._object(value)
 
     def _class(self, kind: type) -> None:
-        self._follow([*map(_unwrapped, vars(kind).values()), *kind.__bases__])
+        members = [function_in(member) for member in vars(kind).values()]
+        self._follow([*[each for each in members if isinstance(each, types.FunctionType | type)], *kind.__bases__])
         place = _place(kind)
         for name, held in class_data(kind):
             self._holds(place, name, held, _NO_NAMES)
         of_class = [member.__func__ for member in vars(kind).values() if isinstance(member, classmethod)]
         uses = [CodeNames.of(function.__code__) for function in of_class if isinstance(function, types.FunctionType)]
-        changed = attributes_changed_by_methods(kind).union(*[names.assigned | names.altered for names in uses])
+        changed = attributes_changed_by_methods(kind).union(*[names.altered for names in uses])
         self._changed |= {(place, name) for name in changed}
 
     def _object(self, value: Any) -> None:
@@ -191,7 +193,7 @@ class ReachedCode:
             self._by_name.setdefault(f"{function.__module__}.{function.__qualname__}", set()).add(own)
         uses = CodeNames.of(code)
         names = uses.attributes | frozenset(_texts(code))
-        self._named |= names if function.__name__ not in _MAKERS else _NO_NAMES
+        self._named |= names if function.__name__ not in MAKERS else _NO_NAMES
         place, module = _place(function), str(function.__module__)
         around = cells_of(function)
         for name, value in around.items():
@@ -293,14 +295,6 @@ def _for_members(value: Any, names: frozenset[str]) -> frozenset[str]:
 def _name_of(function: Any) -> str:
     """For a function in a container; what it does is read when it is followed."""
     return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
-def _unwrapped(member: Any) -> Any:
-    """The function inside what a class has: a property, a class method, a cached property; anything else that can be called."""
-    for name in ("__func__", "fget", "func"):
-        if isinstance(inner := getattr(member, name, None), types.FunctionType):
-            return inner
-    return member if isinstance(member, types.FunctionType | type) else None
 
 
 def _texts(code: types.CodeType) -> Iterator[str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import io
+import itertools
 import struct
 import sys
 import zlib
@@ -255,7 +256,7 @@ def test_jpegs_that_are_not_quite_right_are_read_as_pillow_reads_them(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     content = spoilt_jpegs()[name]
-    monkeypatch.setattr(decoding, "_DOUBTFUL", decoding._Doubtful())
+    monkeypatch.setattr(decoding, "_DOUBTFUL", itertools.count(1))
     with Image.open(io.BytesIO(content)) as opened:
         wanted = np.asarray(opened.convert("RGB"))
     with caplog.at_level("WARNING", "distinput"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.compression import CODECS, Compression, Deflater, Inflater, as_compression, compression_of
+from distinput.files.compression import CODECS, Compression, Inflater, as_compression, compression_of, encoder_of
 
 KINDS: tuple[Compression, ...] = ("GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY")
 CHECKED: tuple[Compression, ...] = ("GZIP", "ZLIB", "BZ2", "SNAPPY")
@@ -21,9 +21,9 @@ CHECKED: tuple[Compression, ...] = ("GZIP", "ZLIB", "BZ2", "SNAPPY")
 
 
 def packed(kind: Compression, data: bytes, level: int = -1, each: int = 1000) -> bytes:
-    deflater = Deflater(kind, level)
-    parts = [deflater.deflate(data[start : start + each]) for start in range(0, len(data), each)]
-    return b"".join(parts) + deflater.finish()
+    encoder = encoder_of(kind, level)
+    parts = [encoder.encode(data[start : start + each]) for start in range(0, len(data), each)]
+    return b"".join(parts) + encoder.finish()
 
 
 def reader(data: bytes, each: int) -> Callable[[int], bytes]:
@@ -65,12 +65,12 @@ def test_the_lowest_and_the_highest_level_work_and_others_are_refused(kind: Comp
     data = bytes(range(50)) * 20
     assert all(inflated(kind, packed(kind, data, level)) == data for level in (low, high))
     with pytest.raises(InvalidArgumentError, match=f"compression {kind} has levels from {low} to {high}, got level 99"):
-        Deflater(kind, 99)
+        encoder_of(kind, 99)
 
 
 def test_snappy_has_no_levels() -> None:
     with pytest.raises(InvalidArgumentError, match="compression SNAPPY has no levels, got level 1"):
-        Deflater("SNAPPY", 1)
+        encoder_of("SNAPPY", 1)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "ZLIB"])
@@ -128,8 +128,8 @@ def test_chunks_of_snappy_that_cannot_be_are_errors(chunk: bytes, what: str) -> 
 
 @pytest.mark.parametrize("kind", ["GZIP", "ZLIB", "ZSTD", "LZ4", "SNAPPY"])
 def test_what_was_flushed_can_be_read_before_the_end(kind: Compression) -> None:
-    deflater, room = Deflater(kind), bytearray(3)
-    inflater = Inflater(kind, "a", reader(deflater.deflate(b"abc") + deflater.flush(), 100))
+    encoder, room = encoder_of(kind), bytearray(3)
+    inflater = Inflater(kind, "a", reader(encoder.encode(b"abc") + encoder.flush(), 100))
     assert inflater.readinto(memoryview(room)) == 3
     assert room == b"abc"
 

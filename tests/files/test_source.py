@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.compression import Deflater
+from distinput.files.compression import encoder_of
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
 from distinput.files.source import EMPTY, FileStream, open_binary, read_range, size_of, stamp_of, stamped
@@ -143,10 +143,10 @@ def test_a_sink_follows_links_and_writes_to_pipes(tmp_path: Path) -> None:
         Sink(str(tmp_path))
 
 
-def test_deflater_flushes() -> None:
-    deflater = Deflater("ZLIB", 1)
-    assert len(deflater.deflate(b"abc") + deflater.flush()) > 3
-    assert deflater.finish()
+def test_encoder_flushes() -> None:
+    encoder = encoder_of("ZLIB", 1)
+    assert len(encoder.encode(b"abc") + encoder.flush()) > 3
+    assert encoder.finish()
 
 
 @pytest.mark.fresh_process

@@ -15,7 +15,7 @@ from distinput.sharding.policies import auto_shard
 def test_rows_that_a_file_does_not_have(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\ntwo\n")
-    with pytest.raises(InvalidArgumentError, match=r"a\.txt: records must be from 0 to 1, got \[0, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"a\.txt: rows must be from 0 to 1, got \[0, 2\]"):
         IndexedTextLines().fetch(str(path), np.array([0, 2]))
 
 

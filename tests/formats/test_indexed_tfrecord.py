@@ -124,7 +124,7 @@ def test_damage_is_found_by_fetch(tmp_path: Path) -> None:
     with pytest.raises(DataLossError, match="record 1 is not where the index says, or damaged"):
         format.fetch(file, np.array([0, 1, 2]))
     assert list(format.fetch(file, np.array([2, 0])).elements()) == [b"three", b"one"]
-    with pytest.raises(InvalidArgumentError, match="records must be from 0 to 2"):
+    with pytest.raises(InvalidArgumentError, match="rows must be from 0 to 2"):
         format.fetch(file, np.array([3]))
 
 

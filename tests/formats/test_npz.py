@@ -115,5 +115,7 @@ def test_a_second_array_behind_the_first_one_is_an_error(tmp_path: Path, compres
     np.save(content, np.arange(3))
     with zipfile.ZipFile(path, "w", compression) as archive:
         archive.writestr("x.npy", 2 * content.getvalue())
-    with pytest.raises(DataLossError, match=r"both\.npz: array 'x': another array begins behind its 3 rows"):
+    with pytest.raises(
+        DataLossError, match=r"both\.npz: array 'x': .*another array begins at byte 152, behind the first one"
+    ):
         di.data.NpzDataset(path).to_list()

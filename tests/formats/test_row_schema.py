@@ -81,3 +81,13 @@ def test_what_replaces_nulls_does_so_where_they_are_told(nulls: Any, tmp_path: P
     rows = read.to_list()
     assert rows == di.data.Dataset.from_arrow(made, nulls=nulls, valid=["x", "s.a", "l[]"]).to_list()
     assert [row["x"]["value"] for row in rows] == [1, 7]
+
+
+def test_behind_a_mark_stands_what_other_tables_have_there(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"t": "2024-02-29", "s": {"a": 1}}\n{"t": null, "s": null}\n')
+    schema = {"t": "datetime64[D]", "s": {"a": "int64"}}
+    read = di.data.JsonLinesDataset(str(tmp_path / "a.jsonl"), schema=schema, nulls={"s.a": 7}, valid=["t", "s"])
+    made = pa.table({"t": pa.array([19782, None], pa.date32()), "s": [{"a": 1}, None]})
+    others = di.data.Dataset.from_arrow(made, nulls={"s.a": 7}, valid=["t", "s"])
+    assert repr(list(read)) == repr(list(others))
+    assert np.isnat(list(read)[1]["t"]["value"])

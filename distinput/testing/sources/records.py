@@ -22,7 +22,7 @@ from distinput.data.dataset import Dataset
 from distinput.data.experimental import auto_shard_dataset, read_manifest, rebatch_for_worker, write_manifest
 from distinput.data.file_datasets import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from distinput.data.file_datasets.samples import WebDataset
-from distinput.files.compression import Deflater, as_compression
+from distinput.files.compression import as_compression, encoder_of
 from distinput.formats.tfrecord import TFRecordWriter
 from distinput.testing.elements import checked_shuffle, interleaved
 from distinput.testing.pipeline import EITHER, DrawFrom, Ingredient, drawing, with_policy
@@ -94,8 +94,8 @@ def squeezed(data: bytes, compression: str) -> bytes:
         return data
     if compression == "GZIP":
         return gzip.compress(data)
-    deflater = Deflater(as_compression(compression))
-    return deflater.deflate(data) + deflater.finish()
+    encoder = encoder_of(as_compression(compression))
+    return encoder.encode(data) + encoder.finish()
 
 
 draw_files = drawing(rows=FILES, reads=READS, compression=COMPRESSION)
