@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
@@ -420,18 +422,9 @@ def locate_reference(
       The number of samples before the first one at fault; `OK`, or `UNKNOWN`, `TWICE` or `NO_ROOM` (for keys); the offset of
       the member at fault, or the bytes that all keys so far need; and how many bytes of `keys` were written.
     """
-    rows, wide = starts.size, columns.size
-    if sizes.size != rows or key_ends.size != rows or ends.size != wide or content.size != lengths.size:
-        raise ValueError(
-            "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
-        )
-    if np.any(columns < 0) or (rows and np.any(columns >= lengths.size // rows)):
-        raise ValueError("locate_members: there must be a place for each sample in each column")
-    if np.any(np.diff(ends, prepend=0) < 0) or (wide and ends[-1] > names.size):
-        raise ValueError("locate_members: ends must not decrease and stay within the names")
-    if np.any(starts < 0) or np.any(sizes < 0) or np.any(sizes > buffer.size) or np.any(starts > buffer.size - sizes):
-        raise ValueError("locate_members: samples must be within the buffer")
-    texts = [names[a:b].tobytes() for a, b in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True)] if wide else []
+    _check_locate(buffer, starts, sizes, names, ends, columns, content, lengths, key_ends)
+    rows = starts.size
+    texts = [names[begin:end].tobytes() for begin, end in pairwise([0, *ends.tolist()])]
     key_bytes = 0
     for row, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         position, stop, named = start, start + size, False
@@ -522,13 +515,32 @@ def _found(buffer: Bytes, at: int, stop: int, names: Bytes, ends: Ints) -> int:
 
 
 @inlined
-def _check_names(names: Bytes, ends: Ints, columns: Ints, places: int, rows: int) -> None:
+def _check_locate(
+    buffer: Bytes,
+    starts: Ints,
+    sizes: Ints,
+    names: Bytes,
+    ends: Ints,
+    columns: Ints,
+    content: IntsOut,
+    lengths: IntsOut,
+    key_ends: IntsOut,
+) -> None:
+    """Raise an error for arguments of `locate_members` that do not fit together."""
+    rows = starts.size
+    if sizes.size != rows or key_ends.size != rows or ends.size != columns.size or content.size != lengths.size:
+        raise ValueError(
+            "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
+        )
     for which in range(columns.size):
-        if columns[which] < 0 or (rows > 0 and columns[which] >= places // rows):
+        if columns[which] < 0 or (rows > 0 and columns[which] >= lengths.size // rows):
             raise ValueError("locate_members: there must be a place for each sample in each column")
     for which in range(columns.size):
         if ends[which] < (ends[which - 1] if which else 0) or ends[which] > names.size:
             raise ValueError("locate_members: ends must not decrease and stay within the names")
+    for row in range(rows):
+        if starts[row] < 0 or sizes[row] < 0 or sizes[row] > buffer.size or starts[row] > buffer.size - sizes[row]:
+            raise ValueError("locate_members: samples must be within the buffer")
 
 
 @kernel(locate_reference)
@@ -546,15 +558,8 @@ def locate_members(
     key_ends: IntsOut,
 ) -> tuple[int, int, int, int]:
     """See `locate_reference`."""
+    _check_locate(buffer, starts, sizes, names, ends, columns, content, lengths, key_ends)
     rows = starts.size
-    if sizes.size != rows or key_ends.size != rows or ends.size != columns.size or content.size != lengths.size:
-        raise ValueError(
-            "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
-        )
-    _check_names(names, ends, columns, lengths.size, rows)
-    for row in range(rows):
-        if starts[row] < 0 or sizes[row] < 0 or sizes[row] > buffer.size or starts[row] > buffer.size - sizes[row]:
-            raise ValueError("locate_members: samples must be within the buffer")
     key_bytes = 0
     for row in range(rows):
         position, stop, named = starts[row], starts[row] + sizes[row], False
