@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import load_u8, load_u64, store_u32, store_u64, trailing_zeros
+from distinput.kernels.machine import has_text, load_u8, load_u64, store_u32, store_u64, trailing_zeros
 from distinput.kernels.plain_csv import (
     AS_WRITTEN,
     FLOAT32,
@@ -188,21 +188,6 @@ def _after_blanks(data: Bytes, at: int) -> int:
 
 
 @inlined
-def _is_key(data: Bytes, at: int, keys: Bytes, begin: int, end: int) -> bool:
-    if at + end - begin > data.size:
-        return False
-    while begin + 8 <= end:
-        if load_u64(data, at) != load_u64(keys, begin):
-            return False
-        at, begin = at + 8, begin + 8
-    while begin < end:
-        if load_u8(data, at) != load_u8(keys, begin):
-            return False
-        at, begin = at + 1, begin + 1
-    return True
-
-
-@inlined
 def _text_end(data: Bytes, at: int) -> int:
     """The first byte from `at` on that is a quote, a backslash or no part of text."""
     while at + 8 <= data.size:
@@ -301,9 +286,9 @@ def _unescape(data: Bytes, at: int, to: int, text: BytesOut, written: bool) -> t
 @inlined
 def _after_word(data: Bytes, at: int) -> int:
     """Where true, false or null end; -1: it is none of them."""
-    if _is_key(data, at, _WORDS, 0, 4) or _is_key(data, at, _WORDS, 9, 13):
+    if has_text(data, at, _WORDS, 0, 4) or has_text(data, at, _WORDS, 9, 13):
         return at + 4
-    return at + 5 if _is_key(data, at, _WORDS, 4, 9) else _NONE
+    return at + 5 if has_text(data, at, _WORDS, 4, 9) else _NONE
 
 
 @inlined
@@ -389,7 +374,7 @@ def _key_at(data: Bytes, at: int, guess: int, row: int, keys: Bytes, columns: In
         if j >= k:
             j -= k
         begin = columns[3 * j - 3] if j > 0 else 0
-        if seen[j] <= row and _is_key(data, at, keys, begin, columns[3 * j]):
+        if seen[j] <= row and has_text(data, at, keys, begin, columns[3 * j]):
             return j
     return _NONE
 
