@@ -12,10 +12,11 @@ from distinput.cli.arguments import add_json, at_least, numbers, seconds, sugges
 from distinput.cli.commands import FAILED, FINE
 from distinput.cli.files import files_of
 from distinput.cli.loading import WHERE, add_dataset, is_name, load, load_dataset, user_code
-from distinput.cli.output import Progress, print_json, print_table
+from distinput.cli.output import print_json, print_table
 from distinput.cli.visible import visible
 from distinput.data.dataset import Dataset
 from distinput.data.explanation import explanation_of
+from distinput.data.progress import ProgressBar
 from distinput.data.recording import recorded
 from distinput.data.stats import SHORT
 from distinput.errors import DistinputError, InvalidArgumentError
@@ -213,12 +214,9 @@ def bench_command(given: argparse.Namespace) -> int:
     dataset = load_dataset(given.dataset)
     longest = given.seconds or None
     with user_code(given.dataset):
-        low, high = dataset.cardinality_bounds()
-        wanted = given.elements
-        most = wanted if high is None else min(high, wanted or high)
-        exact = most is not None and (low >= most or dataset.cardinality() == INFINITE)
-        with Progress(most, "elements", exact=exact) as progress:
-            told = settled_bench(dataset, longest, given.elements, given.warm_up, watch=progress.reach)
+        measured = dataset if given.elements is None else dataset.take(given.elements)
+        with ProgressBar(*measured.cardinality_bounds(), leave=False) as bar:
+            told = settled_bench(dataset, longest, given.elements, given.warm_up, watch=bar.reach)
         tried = list(trials(dataset, told, min(longest or 5.0, 5.0))) if given.tries else []
         if tried:
             told = told.with_trials()

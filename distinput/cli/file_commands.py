@@ -12,7 +12,7 @@ import numpy as np
 from distinput.cli.arguments import add_examples, add_json, add_pairs, at_least, free_names
 from distinput.cli.commands import FINE, FOUND
 from distinput.cli.files import add_files, add_records, named, opened, print_records, together
-from distinput.cli.output import Progress, print_json, print_table
+from distinput.cli.output import print_json, print_table
 from distinput.cli.visible import visible
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS, write_index
@@ -25,10 +25,12 @@ from distinput.url_secrets import without_secrets
 from distinput.writers import WRITERS
 
 if TYPE_CHECKING:
+    from distinput.data import progress
     from distinput.inspect import conversion, verification
 else:
     verification = later("distinput.inspect.verification")  # a look at a few records is over before datasets are loaded
     conversion = later("distinput.inspect.conversion")  # the same
+    progress = later("distinput.data.progress")  # the same
 
 
 # ----------------------------------------------------------------------------
@@ -433,7 +435,7 @@ def convert_command(given: argparse.Namespace) -> int:
     if given.compression is not None:
         options["compression"] = given.compression
     files = together(given)
-    with Progress(files.known_rows, "records") as progress:
+    with progress.ProgressBar(files.known_rows or 0, files.known_rows, unit="records", leave=False) as bar:
         written = conversion.convert(
             files,
             given.output,
@@ -446,7 +448,7 @@ def convert_command(given: argparse.Namespace) -> int:
             scan=given.scan or None,
             value=given.value,
             casts=dict(given.cast),
-            progress=progress.reach,
+            progress=bar.reach,
             **options,
         )
     if given.json:

@@ -93,6 +93,10 @@ class ProgressBar(Closing):
                 self._next = now + _SECONDS
                 self._drawn.show(self.done, note)
 
+    def reach(self, done: int) -> None:
+        """Count up to so many that are done."""
+        self.step(count=done - self.done)
+
     _note = ""
 
     def close(self) -> None:

@@ -21,8 +21,8 @@ from distinput.formats.tables import as_columns, infinities
 from distinput.formats.text_records import MARK, Bytes, Head
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import json_lines
-from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
-from distinput.kernels.plain_json import ESCAPED, OK, TRUTH, plain_json
+from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT, TRUTH
+from distinput.kernels.plain_json import ESCAPED, OK, plain_json
 from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 

@@ -19,9 +19,8 @@ from distinput.files.source import stamp_of
 from distinput.formats.format import PlacedBlocks, Position
 from distinput.formats.indexed import Indexed
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
-from distinput.kernels import tar_header as tar
-from distinput.kernels.tar_header import read_member
-from distinput.kernels.tar_samples import locate_members, scan_samples
+from distinput.kernels import tar_samples as tar
+from distinput.kernels.tar_samples import locate_members, read_member, scan_samples
 from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec

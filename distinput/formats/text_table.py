@@ -26,8 +26,7 @@ from distinput.formats.format import Fragment, PlacedBlocks, Portion, Position, 
 from distinput.formats.row_schema import Path, RowSchema, text_of
 from distinput.formats.tables import as_nulls, check_nulls, table_spec
 from distinput.formats.text_records import Head, TextPiece, TextRecords
-from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT
-from distinput.kernels.plain_json import TRUTH, WIDTHS
+from distinput.kernels.plain_csv import AS_WRITTEN, FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, TEXT, TRUTH, WIDTHS
 from distinput.names.lazy import library
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes, empty

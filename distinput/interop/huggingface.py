@@ -295,26 +295,18 @@ def _array_type(feature: Any) -> Any:
 
 
 def _fixed(chunk: Any, feature: Any, name: str) -> Any:
-    """Lists of lists that all have the sizes of the feature's shape, of which only the first may be open."""
-    rows, first, values = len(chunk), None, chunk.storage
-    for axis, size in enumerate(feature.shape):
-        if values.null_count:
-            raise InvalidArgumentError(f"{_WHO}: column {name!r} has nulls in an array; drop these rows")
-        if size is None:
-            if axis:
-                raise InvalidArgumentError(f"{_WHO}: column {name!r}: only the first dimension of an array may be open")
-            first = pa.array(np.cumsum([0, *values.value_lengths().to_numpy(zero_copy_only=False)]), pa.int64())
-        values = values.flatten()
-    if values.null_count:
+    """Lists of lists that all have the sizes of the feature's shape."""
+    values = [chunk.storage]
+    for _ in feature.shape:
+        values.append(values[-1].flatten())
+    if any(each.null_count for each in values):
         raise InvalidArgumentError(f"{_WHO}: column {name!r} has nulls in an array; drop these rows")
-    for size in reversed(feature.shape):
-        if size is None:
-            values = pa.LargeListArray.from_arrays(first, values)
-        else:
-            values = pa.FixedSizeListArray.from_arrays(values, size)
-    if len(values) != rows:
-        raise InvalidArgumentError(f"{_WHO}: column {name!r} holds arrays that have not the shape {feature.shape}")
-    return values
+    try:
+        return chunk.storage.cast(_array_type(feature))
+    except pa.ArrowInvalid:
+        raise InvalidArgumentError(
+            f"{_WHO}: column {name!r} holds arrays that have not the shape {feature.shape}"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

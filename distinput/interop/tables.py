@@ -344,20 +344,19 @@ def _snapshot(
     snapshot: str,
     schema: Any,
     files: Mapping[str, _ListedFile],
-    *,
-    fields: Any = None,
     mapped: Mapping[str, str] | None = None,
+    *,
     columns: Any,
     nulls: Any,
     valid: Any,
     filesystem: Any,
-    **handed: str,
-) -> Dataset[dict[str, Any]]:
-    """The rows of the files of a version."""
+) -> Reader:
+    """The rows of the files of a version; with `mapped`, the ids of fields tell which columns of a file they are."""
     paths = sorted(files)
     names, storage = stored(paths, None, filesystem)
     files_by_name = {name: files[path] for name, path in zip(names, paths, strict=True)}
     stated = Conforming.of(who, pa.schema(schema), valid)
+    fields = None if mapped is None else schema
     brought = _SnapshotColumns(stated.schema, stated.valid, fields=fields, mapped=mapped or {}, files=files_by_name)
     row_schema = brought.schema
     assert isinstance(row_schema, RowSchema)
@@ -370,7 +369,7 @@ def _snapshot(
         _check_column(f"{who}: nulls", name, names_of(row_schema.arrow))
     table = FileTable.of(names, [files_by_name[name].nbytes for name in names])
     later = LaterFormat(format, partial(iter, names))
-    return Dataset(handed_out(Reader(replace(FileNames.of(table), storage=storage), later, table), **handed))
+    return Reader(replace(FileNames.of(table), storage=storage), later, table)
 
 
 def _check_column(who: str, name: str, known: Sequence[str]) -> None:
@@ -517,19 +516,10 @@ def from_delta(
         nulls_of |= {name: value is None for name, value in values.items()}
         files[local_path(location) or location] = _ListedFile(each["num_records"], each["size_bytes"], values, nulls_of)
     snapshot = f"version {at_version.version()} of the {of_table}"
-    return _snapshot(
-        "from_delta",
-        snapshot,
-        schema,
-        files,
-        columns=columns,
-        nulls=nulls,
-        valid=valid,
-        filesystem=filesystem,
-        text=text,
-        nested=nested,
-        decimals=decimals,
+    reader = _snapshot(
+        "from_delta", snapshot, schema, files, columns=columns, nulls=nulls, valid=valid, filesystem=filesystem
     )
+    return Dataset(handed_out(reader, text=text, nested=nested, decimals=decimals))
 
 
 def _check_protocol(printed_uri: str, table: Any) -> None:
@@ -650,21 +640,19 @@ def from_iceberg(
         path = local_path(data_file.file_path) or data_file.file_path
         files[path] = _ListedFile(data_file.record_count, data_file.file_size_in_bytes, values, nulls_of)
     snapshot = f"snapshot {number} of the {of_table}"
-    return _snapshot(
+    mapped = _mapped(table, logical)
+    reader = _snapshot(
         "from_iceberg",
         snapshot,
         fields,
         files,
-        fields=fields,
-        mapped=_mapped(table, logical),
+        mapped,
         columns=columns,
         nulls=nulls,
         valid=valid,
         filesystem=filesystem,
-        text=text,
-        nested=nested,
-        decimals=decimals,
     )
+    return Dataset(handed_out(reader, text=text, nested=nested, decimals=decimals))
 
 
 def _mapped(table: Any, logical: Any) -> dict[str, str]:

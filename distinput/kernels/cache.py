@@ -9,9 +9,6 @@ import sys
 import warnings
 from collections.abc import Collection
 from types import FunctionType
-from typing import TYPE_CHECKING
-
-from distinput.names.lazy import later
 
 # ----------------------------------------------------------------------------
 # Whether a folder is this user's own: what is cached in it is believed, or even executed.
@@ -97,12 +94,6 @@ def _is_private(group: int) -> bool:
 # ----------------------------------------------------------------------------
 
 
-if TYPE_CHECKING:
-    from distinput.kernels import cache
-else:
-    cache = later("distinput.kernels.cache")  # whose a folder is, is looked at when a kernel is compiled
-
-
 CacheSlot = tuple[str, list[str]]
 """The prefix of a kernel's file names, which identifies its source, and the folders to search."""
 
@@ -165,7 +156,7 @@ def _folders(beside: str) -> list[str]:
     """
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         folder = os.path.join(chosen, "distinput")
-        if cache.is_own(folder):
+        if is_own(folder):
             return [folder]
         _tell_of(chosen)
     folders = [os.path.join(beside, "__pycache__")]
@@ -183,7 +174,7 @@ def _folders(beside: str) -> list[str]:
 
 def may_hold(folder: str) -> bool:
     """True if kernels in a folder may be executed: nobody can write there who could not change the source of this library."""
-    return cache.is_own(folder, _owners())
+    return is_own(folder, _owners())
 
 
 @functools.cache

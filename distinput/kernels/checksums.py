@@ -31,6 +31,8 @@ from distinput.kernels.machine import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    Words = npt.NDArray[np.uint64]
+
 # ----------------------------------------------------------------------------
 # CRC-32, the checksum of gzip and of the manifests of written files, several times as fast as zlib's.
 #
@@ -49,15 +51,47 @@ _ALL, _ZERO = np.uint64(0xFFFFFFFF), np.uint64(0)
 _LOW, _8, _16, _24, _32, _40, _48, _56 = (np.uint64(each) for each in (255, 8, 16, 24, 32, 40, 48, 56))
 
 
-def _gzip_tables() -> npt.NDArray[np.uint64]:
-    """[8, 256] item (k, b): the register after byte b followed by k zero bytes."""
-    tables = np.empty((8, 256), np.uint64)
-    tables[0] = np.arange(256)
+def byte_table(polynomial: int) -> npt.NDArray[np.uint64]:
+    """[256] the register after each byte, starting from zero; the lowest bit of the polynomial is the highest power."""
+    state = np.arange(256, dtype=np.uint64)
     for _ in range(8):
-        tables[0] = (tables[0] >> np.uint64(1)) ^ (np.uint64(GZIP_POLYNOMIAL) * (tables[0] & np.uint64(1)))
-    for k in range(1, 8):
-        tables[k] = (tables[k - 1] >> _8) ^ tables[0][tables[k - 1] & _LOW]
-    return tables
+        state = (state >> np.uint64(1)) ^ (np.uint64(polynomial) * (state & np.uint64(1)))
+    return state
+
+
+def _word_tables(polynomial: int) -> npt.NDArray[np.uint64]:
+    """[8, 256] item (k, b): the register after byte b followed by k zero bytes."""
+    tables = [byte_table(polynomial)]
+    for _ in range(7):
+        tables.append((tables[-1] >> _8) ^ tables[0][tables[-1] & _LOW])
+    return np.stack(tables)
+
+
+@inlined
+def _by_tables(state: np.uint64, data: Bytes, start: int, stop: int, tables: Words) -> np.uint64:
+    """The register after data[start:stop], on any machine."""
+    while start + 8 <= stop:
+        state = _after_word(load_u64(data, start) ^ state, tables)
+        start += 8
+    while start < stop:
+        state = (state >> _8) ^ tables[0, (state ^ np.uint64(data[start])) & _LOW]
+        start += 1
+    return state
+
+
+@inlined
+def _after_word(word: np.uint64, tables: Words) -> np.uint64:
+    """The register after a word, to which the register before it was added."""
+    return (  # type: ignore[no-any-return]
+        tables[7, word & _LOW]
+        ^ tables[6, (word >> _8) & _LOW]
+        ^ tables[5, (word >> _16) & _LOW]
+        ^ tables[4, (word >> _24) & _LOW]
+        ^ tables[3, (word >> _32) & _LOW]
+        ^ tables[2, (word >> _40) & _LOW]
+        ^ tables[1, (word >> _48) & _LOW]
+        ^ tables[0, word >> _56]
+    )
 
 
 def _power(exponent: int) -> int:
@@ -68,7 +102,7 @@ def _power(exponent: int) -> int:
     return state
 
 
-_GZIP_TABLES = _gzip_tables()
+_GZIP_TABLES = _word_tables(GZIP_POLYNOMIAL)
 # The product of two polynomials whose lowest bit comes first is shifted by one.
 _FIRST, _SECOND = np.uint64(_power(8 * FOLDED + 31)), np.uint64(_power(8 * FOLDED - 1))
 
@@ -76,21 +110,6 @@ _FIRST, _SECOND = np.uint64(_power(8 * FOLDED + 31)), np.uint64(_power(8 * FOLDE
 def crc32_reference(data: Bytes, value: int) -> int:
     """The CRC-32 of the bytes, going on from the one of the bytes before them, 0 if there are none."""
     return zlib.crc32(data.data, value)
-
-
-@inlined
-def _after_word(word: np.uint64) -> np.uint64:
-    """The register after a word, to which the register before it was added."""
-    return (  # type: ignore[no-any-return]
-        _GZIP_TABLES[7, word & _LOW]
-        ^ _GZIP_TABLES[6, (word >> _8) & _LOW]
-        ^ _GZIP_TABLES[5, (word >> _16) & _LOW]
-        ^ _GZIP_TABLES[4, (word >> _24) & _LOW]
-        ^ _GZIP_TABLES[3, (word >> _32) & _LOW]
-        ^ _GZIP_TABLES[2, (word >> _40) & _LOW]
-        ^ _GZIP_TABLES[1, (word >> _48) & _LOW]
-        ^ _GZIP_TABLES[0, word >> _56]
-    )
 
 
 @inlined
@@ -115,14 +134,8 @@ def crc32(data: Bytes, value: int) -> int:
             position += FOLDED
         state = _ZERO
         for word in (a, b, c, d, e, f, g, h):
-            state = _after_word(word ^ state)
-    while position + 8 <= data.size:
-        state = _after_word(load_u64(data, position) ^ state)
-        position += 8
-    while position < data.size:
-        state = (state >> _8) ^ _GZIP_TABLES[0, (state ^ np.uint64(data[position])) & _LOW]
-        position += 1
-    return int(state ^ _ALL)
+            state = _after_word(word ^ state, _GZIP_TABLES)
+    return int(_by_tables(state, data, position, data.size, _GZIP_TABLES) ^ _ALL)
 
 
 # ----------------------------------------------------------------------------
@@ -159,21 +172,13 @@ def crc32c_library() -> Callable[[bytes], int] | None:
     return value
 
 
-def byte_table() -> npt.NDArray[np.uint32]:
-    """[256] the register after each byte, starting from zero."""
-    state = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        state = (state >> np.uint32(1)) ^ (np.uint32(CASTAGNOLI) * (state & np.uint32(1)))
-    return state
-
-
 @cache
 def _tables() -> tuple[list[int], list[list[int]], npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
     """The byte table; the position table as rows and as a flat array; the start of each row in the flat array.
 
     Row i of the position table holds what a byte at position i of a chunk contributes to the register after the chunk.
     """
-    table = byte_table()
+    table = byte_table(CASTAGNOLI).astype(np.uint32)
     positions = np.empty((CHUNK, 256), np.uint32)
     positions[-1] = table
     for i in range(CHUNK - 2, -1, -1):
@@ -223,21 +228,9 @@ def crc32c_numpy(data: Bytes) -> int:
 
 
 MASK_DELTA = np.uint32(0xA282EAD8)
-ALL = np.uint32(0xFFFFFFFF)
 LONGEST_LANE = 128  # words of eight bytes; three lanes fit in the L1 cache
 
-_EIGHT, _15, _17 = (np.uint32(each) for each in (8, 15, 17))
-_LOW_BYTE = np.uint32(255)
-_LOW64 = np.uint64(255)
-
-
-def _castagnoli_tables() -> npt.NDArray[np.uint32]:
-    """[8, 256] item (k, b): the register after byte b followed by k zero bytes."""
-    tables = np.empty((8, 256), np.uint32)
-    tables[0] = byte_table()
-    for k in range(1, 8):
-        tables[k] = (tables[k - 1] >> 8) ^ tables[0][tables[k - 1] & 255]
-    return tables
+_15, _17 = np.uint32(15), np.uint32(17)
 
 
 def _after_zeros() -> npt.NDArray[np.uint64]:
@@ -253,7 +246,7 @@ def _after_zeros() -> npt.NDArray[np.uint64]:
     return np.array(powers, np.uint64)
 
 
-_CASTAGNOLI_TABLES = _castagnoli_tables()
+_CASTAGNOLI_TABLES = _word_tables(CASTAGNOLI)
 AFTER_ZEROS = _after_zeros()
 
 
@@ -281,28 +274,6 @@ def _masked_number(plain: int) -> int:
 
 
 @inlined
-def _by_tables(state: np.uint32, data: Bytes, start: int, stop: int) -> np.uint32:
-    """The register after data[start:stop], on any machine."""
-    while start + 8 <= stop:
-        word = load_u64(data, start) ^ np.uint64(state)
-        state = (
-            _CASTAGNOLI_TABLES[7, word & _LOW64]
-            ^ _CASTAGNOLI_TABLES[6, (word >> np.uint64(8)) & _LOW64]
-            ^ _CASTAGNOLI_TABLES[5, (word >> np.uint64(16)) & _LOW64]
-            ^ _CASTAGNOLI_TABLES[4, (word >> np.uint64(24)) & _LOW64]
-            ^ _CASTAGNOLI_TABLES[3, (word >> np.uint64(32)) & _LOW64]
-            ^ _CASTAGNOLI_TABLES[2, (word >> np.uint64(40)) & _LOW64]
-            ^ _CASTAGNOLI_TABLES[1, (word >> np.uint64(48)) & _LOW64]
-            ^ _CASTAGNOLI_TABLES[0, word >> np.uint64(56)]
-        )
-        start += 8
-    while start < stop:
-        state = (state >> _EIGHT) ^ _CASTAGNOLI_TABLES[0, (state ^ np.uint32(data[start])) & _LOW_BYTE]
-        start += 1
-    return state
-
-
-@inlined
 def _in_lanes(state: np.uint64, data: Bytes, start: int, words: int) -> np.uint64:
     """The register after three lanes of `words` words each."""
     second, third = np.uint64(0), np.uint64(0)
@@ -316,45 +287,44 @@ def _in_lanes(state: np.uint64, data: Bytes, start: int, words: int) -> np.uint6
 
 
 @inlined
-def _by_instruction(state: np.uint32, data: Bytes, start: int, stop: int) -> np.uint32:
+def _by_instruction(state: np.uint64, data: Bytes, start: int, stop: int) -> np.uint64:
     """The register after data[start:stop]; requires `has_crc32`."""
     if stop - start < 8:
-        return _by_tables(state, data, start, stop)
-    wide = np.uint64(state)
+        return _by_tables(state, data, start, stop, _CASTAGNOLI_TABLES)
     while start + 24 * LONGEST_LANE <= stop:
-        wide = _in_lanes(wide, data, start, LONGEST_LANE)
+        state = _in_lanes(state, data, start, LONGEST_LANE)
         start += 24 * LONGEST_LANE
     words = (stop - start) // 24
     if words > 1:
-        wide = _in_lanes(wide, data, start, words)
+        state = _in_lanes(state, data, start, words)
         start += 24 * words
     while start + 8 <= stop:
-        wide = crc32_u64(wide, load_u64(data, start))
+        state = crc32_u64(state, load_u64(data, start))
         start += 8
     if start < stop:
         # The remaining bytes are the end of the last word; since leading zeros do not change a zero register, they are
         # processed as one word, combined with as many bits of the register as they take up.
         bits = np.uint64(8 * (stop - start))
-        rest = load_u64(data, stop - 8) ^ (wide << (np.uint64(64) - bits))
+        rest = load_u64(data, stop - 8) ^ (state << (np.uint64(64) - bits))
         kept = np.uint64(64) - bits
-        wide = crc32_u64(np.uint64(0), (rest >> kept) << kept) ^ (wide >> bits)
-    return np.uint32(wide)
+        state = crc32_u64(np.uint64(0), (rest >> kept) << kept) ^ (state >> bits)
+    return state
 
 
 @inlined
 def crc32c_of(data: Bytes, start: int, stop: int) -> np.uint32:
     """For use in kernels: the CRC32C of data[start:stop]; the caller checks the bounds."""
     if has_crc32():
-        return _by_instruction(ALL, data, start, stop) ^ ALL
-    return _by_tables(ALL, data, start, stop) ^ ALL
+        return np.uint32(_by_instruction(_ALL, data, start, stop) ^ _ALL)
+    return np.uint32(_by_tables(_ALL, data, start, stop, _CASTAGNOLI_TABLES) ^ _ALL)
 
 
 @inlined
 def crc32c_of_word(data: Bytes, start: int) -> np.uint32:
     """For use in kernels: the CRC32C of the eight bytes at `start`; the caller checks the bounds."""
     if has_crc32():
-        return np.uint32(crc32_u64(np.uint64(ALL), load_u64(data, start))) ^ ALL
-    return _by_tables(ALL, data, start, start + 8) ^ ALL
+        return np.uint32(crc32_u64(_ALL, load_u64(data, start)) ^ _ALL)
+    return np.uint32(_by_tables(_ALL, data, start, start + 8, _CASTAGNOLI_TABLES) ^ _ALL)
 
 
 @inlined
@@ -372,7 +342,7 @@ def crc32c(data: Bytes) -> int:
 @kernel(sum_reference)
 def crc32c_portable(data: Bytes) -> int:
     """See `sum_reference`; the variant of `crc32c` for machines without an instruction for it."""
-    return int(_by_tables(ALL, data, 0, data.size) ^ ALL)
+    return int(_by_tables(_ALL, data, 0, data.size, _CASTAGNOLI_TABLES) ^ _ALL)
 
 
 @kernel(masked_reference)

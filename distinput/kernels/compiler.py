@@ -16,9 +16,10 @@ import threading
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
@@ -330,266 +331,202 @@ def _define_memory(module: Any) -> None:
     builder.ret_void()
 
 
-# The rest implements the functions of `machine` for numba. `typing` is numba's context; types are numba objects.
+# The rest has numba compile calls of the functions of `machine` to instructions.
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    """The address of byte `offset` of an array."""
-    start = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(builder.bitcast(start, BYTE.as_pointer()), [offset])
+_LANES, _BIT, _NUMBER = ir.VectorType(BYTE, 64), ir.IntType(1), ir.IntType(32)
+_ANY = None  # in place of the type of an argument: the one that is given
 
 
-def _loader(result: Any) -> Any:
-    def load(typing: Any, data: Any, offset: Any) -> Any:
-        del typing
+class _Call(NamedTuple):
+    """A call of a function of `machine` that is being compiled, with the types of its arguments and their values."""
 
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            address = _address(context, builder, signature.args[0], args[0], args[1])
-            pointer = builder.bitcast(address, ir.IntType(result.bitwidth).as_pointer())
-            return builder.load(pointer, align=1)
+    context: Any
+    builder: Any
+    kinds: Sequence[Any]
+    args: Sequence[Any]
 
-        return result(data, offset), emit
+    def address(self, place: int = 0) -> Any:
+        """The address of a byte of the array that is argument `place`; the next argument is its offset."""
+        array = self.context.make_array(self.kinds[place])(self.context, self.builder, self.args[place])
+        return self.builder.gep(self.builder.bitcast(array.data, BYTE.as_pointer()), [self.args[place + 1]])
 
-    return intrinsic(load)
+    def words(self, width: int) -> Any:
+        """The address of a word of so many bits in the array that is the first argument."""
+        return self.builder.bitcast(self.address(), ir.IntType(width).as_pointer())
 
-
-def _storer(stored: Any) -> Any:
-    def store(typing: Any, out: Any, offset: Any, value: Any) -> Any:
-        del typing, value
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            address = _address(context, builder, signature.args[0], args[0], args[1])
-            builder.store(args[2], builder.bitcast(address, ir.IntType(stored.bitwidth).as_pointer()), align=1)
-            return context.get_dummy_value()
-
-        return types.void(out, offset, stored), emit
-
-    return intrinsic(store)
+    def lanes(self) -> Any:
+        """64 bytes of the first argument as one vector; LLVM splits it to the vector width of the machine."""
+        return self.builder.load(self.builder.bitcast(self.address(), _LANES.as_pointer()), align=1)
 
 
-def _copy_bytes(typing: Any, out: Any, to: Any, data: Any, start: Any, count: Any) -> Any:
-    del typing
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        target = _address(context, builder, signature.args[0], args[0], args[1])
-        source = _address(context, builder, signature.args[2], args[2], args[3])
-        # Not `memcpy`: glibc has two of this name, and code that does not say which gets the old one, with its short vectors.
-        cgutils.raw_memmove(builder, target, source, args[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(out, to, data, start, count), emit
+# numba needs a function of the arguments alone, by how many there are.
+_CALLING: tuple[Callable[[Any], Callable[..., Any]], ...] = (
+    lambda call: lambda: call(),
+    lambda call: lambda a: call(a),
+    lambda call: lambda a, b: call(a, b),
+    lambda call: lambda a, b, c: call(a, b, c),
+    lambda call: lambda a, b, c, d: call(a, b, c, d),
+    lambda call: lambda a, b, c, d, e: call(a, b, c, d, e),
+)
 
 
-def _will_load(typing: Any, data: Any, offset: Any) -> Any:
-    del typing
+def _instruction(plain: Callable[..., Any], result: Any, *wanted: Any) -> Callable[[Callable[[_Call], Any]], Any]:
+    """Let numba compile calls of a function of `machine` to what the decorated function emits.
 
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = _address(context, builder, signature.args[0], args[0], args[1])
-        number = ir.IntType(32)
-        form = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], form)
-        # For reading, to be kept in all cache levels, in the data cache.
-        builder.call(function, [address, ir.Constant(number, 0), ir.Constant(number, 3), ir.Constant(number, 1)])
-        return context.get_dummy_value()
+    Args:
+      plain: the function.
+      result: the type of what it returns.
+      wanted: the types of its arguments, or `_ANY`.
+    """
 
-    return types.void(data, offset), emit
+    def register(emit: Callable[[_Call], Any]) -> Any:
+        def emitted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            made = emit(_Call(context, builder, signature.args, args))
+            return context.get_dummy_value() if result == types.void else made
 
+        def typed(_: Any, *given: Any) -> Any:
+            kinds = [mine if kind is _ANY else kind for kind, mine in zip(wanted, given, strict=True)]
+            return result(*kinds), emitted
 
-def _fill_bytes(typing: Any, out: Any, start: Any, count: Any, value: Any) -> Any:
-    del typing, value
+        # numba binds arguments to the names of the function.
+        typed.__signature__ = Signature(  # type: ignore[attr-defined]
+            [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("_", *signature(plain).parameters)]
+        )
+        calling = _CALLING[len(wanted)](intrinsic(typed))
+        overload(plain, strict=False)(lambda *_, **__: calling)
+        return emit
 
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        cgutils.memset(builder, _address(context, builder, signature.args[0], args[0], args[1]), args[2], args[3])
-        return context.get_dummy_value()
-
-    return types.void(out, start, count, types.uint8), emit
-
-
-def _lanes(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """64 bytes as one vector; LLVM splits it to the vector width of the machine."""
-    address = _address(context, builder, signature.args[0], args[0], args[1])
-    return builder.load(builder.bitcast(address, ir.VectorType(BYTE, 64).as_pointer()), align=1)
+    return register
 
 
-def _equal_mask(typing: Any, data: Any, offset: Any, value: Any) -> Any:
-    del typing, value
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = _lanes(context, builder, signature, args)
-        vector = ir.VectorType(BYTE, 64)
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
-        places = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-        wanted = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), places)
-        return builder.bitcast(builder.icmp_unsigned("==", lanes, wanted), WORD)
-
-    return types.uint64(data, offset, types.uint8), emit
+@_instruction(machine.load_u8, types.int64, _ANY, _ANY)
+def _load_u8(call: _Call) -> Any:
+    return call.builder.zext(call.builder.load(call.address()), WORD)
 
 
-def _high_mask(typing: Any, data: Any, offset: Any) -> Any:
-    del typing
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = _lanes(context, builder, signature, args)
-        zero = ir.Constant(ir.VectorType(BYTE, 64), [0] * 64)
-        return builder.bitcast(builder.icmp_signed("<", lanes, zero), WORD)
-
-    return types.uint64(data, offset), emit
+@_instruction(machine.load_u32, types.uint32, _ANY, _ANY)
+def _load_u32(call: _Call) -> Any:
+    return call.builder.load(call.words(32), align=1)
 
 
-def _trailing_zeros(typing: Any, word: Any) -> Any:
-    del typing, word
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del context, signature
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), emit
+@_instruction(machine.load_u64, types.uint64, _ANY, _ANY)
+def _load_u64(call: _Call) -> Any:
+    return call.builder.load(call.words(64), align=1)
 
 
-def _bit_count(typing: Any, word: Any) -> Any:
-    del typing, word
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del context, signature
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), emit
+@_instruction(machine.store_u32, types.void, _ANY, _ANY, types.uint32)
+def _store_u32(call: _Call) -> None:
+    call.builder.store(call.args[2], call.words(32), align=1)
 
 
-def _multiply_high(typing: Any, a: Any, b: Any) -> Any:
-    del typing, a, b
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del context, signature
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), WORD)
-
-    return types.uint64(types.uint64, types.uint64), emit
+@_instruction(machine.store_u64, types.void, _ANY, _ANY, types.uint64)
+def _store_u64(call: _Call) -> None:
+    call.builder.store(call.args[2], call.words(64), align=1)
 
 
-def _host_has(context: Any, *wanted: str) -> bool:
-    triple, _, features = context.codegen().magic_tuple()
+@_instruction(machine.copy_bytes, types.void, _ANY, _ANY, _ANY, _ANY, _ANY)
+def _copy_bytes(call: _Call) -> None:
+    # Not `memcpy`: glibc has two of this name, and code that does not say which gets the old one, with its short vectors.
+    cgutils.raw_memmove(call.builder, call.address(), call.address(2), call.args[4], 1)
+
+
+@_instruction(machine.will_load, types.void, _ANY, _ANY)
+def _will_load(call: _Call) -> None:
+    address = call.address()
+    form = ir.FunctionType(ir.VoidType(), [address.type, _NUMBER, _NUMBER, _NUMBER])
+    function = call.builder.module.declare_intrinsic("llvm.prefetch", [address.type], form)
+    # For reading, to be kept in all cache levels, in the data cache.
+    call.builder.call(function, [address, *[ir.Constant(_NUMBER, each) for each in (0, 3, 1)]])
+
+
+@_instruction(machine.fill_bytes, types.void, _ANY, _ANY, _ANY, types.uint8)
+def _fill_bytes(call: _Call) -> None:
+    cgutils.memset(call.builder, call.address(), call.args[2], call.args[3])
+
+
+@_instruction(machine.equal_mask, types.uint64, _ANY, _ANY, types.uint8)
+def _equal_mask(call: _Call) -> Any:
+    builder, lanes, undefined = call.builder, call.lanes(), ir.Constant(_LANES, ir.Undefined)
+    one = builder.insert_element(undefined, call.args[2], ir.Constant(_NUMBER, 0))
+    wanted = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_NUMBER, 64), [0] * 64))
+    return builder.bitcast(builder.icmp_unsigned("==", lanes, wanted), WORD)
+
+
+@_instruction(machine.high_mask, types.uint64, _ANY, _ANY)
+def _high_mask(call: _Call) -> Any:
+    negative = call.builder.icmp_signed("<", call.lanes(), ir.Constant(_LANES, [0] * 64))
+    return call.builder.bitcast(negative, WORD)
+
+
+@_instruction(machine.trailing_zeros, types.int64, types.uint64)
+def _trailing_zeros(call: _Call) -> Any:
+    return call.builder.cttz(call.args[0], ir.Constant(_BIT, 0))
+
+
+@_instruction(machine.bit_count, types.int64, types.uint64)
+def _bit_count(call: _Call) -> Any:
+    return call.builder.ctpop(call.args[0])
+
+
+@_instruction(machine.multiply_high, types.uint64, types.uint64, types.uint64)
+def _multiply_high(call: _Call) -> Any:
+    wide = ir.IntType(128)
+    product = call.builder.mul(*[call.builder.zext(each, wide) for each in call.args])
+    return call.builder.trunc(call.builder.lshr(product, ir.Constant(wide, 64)), WORD)
+
+
+def _host_has(call: _Call, *wanted: str) -> bool:
+    triple, _, features = call.context.codegen().magic_tuple()
     return str(triple).startswith("x86_64") and {f"+{each}" for each in wanted} <= set(features.split(","))
 
 
-def _host_has_crc32(context: Any) -> bool:
-    return _host_has(context, "crc32", "sse4.2", "pclmul")
+def _host_has_crc32(call: _Call) -> bool:
+    return _host_has(call, "crc32", "sse4.2", "pclmul")
 
 
 _SLOW_EXTRACTION = {"bdver4", "znver1", "znver2"}
 """Processors that have the instruction, but take tens of cycles for it."""
 
 
-def _host_has_bit_extraction(context: Any) -> bool:
-    return _host_has(context, "bmi2") and context.codegen().magic_tuple()[1] not in _SLOW_EXTRACTION
+def _host_has_bit_extraction(call: _Call) -> bool:
+    return _host_has(call, "bmi2") and call.context.codegen().magic_tuple()[1] not in _SLOW_EXTRACTION
 
 
-def _told(known: Callable[[Any], bool]) -> Callable[[Any], Any]:
-    """What is known of the machine, as a constant."""
-
-    def told(typing: Any) -> Any:
-        del typing
-
-        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            del builder, signature, args
-            return ir.Constant(ir.IntType(1), int(known(context)))
-
-        return types.boolean(), emit
-
-    return told
+@_instruction(machine.has_bit_extraction, types.boolean)
+def _has_bit_extraction(call: _Call) -> Any:
+    return ir.Constant(_BIT, int(_host_has_bit_extraction(call)))
 
 
-def _extract_bits(typing: Any, word: Any, mask: Any) -> Any:
-    del typing, word, mask
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature
-        if not _host_has_bit_extraction(context):
-            return ir.Constant(WORD, 0)  # in a branch that is never taken
-        name = "llvm.x86.bmi.pext.64"
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(WORD, [WORD, WORD]), name)
-        return builder.call(function, args)
-
-    return types.uint64(types.uint64, types.uint64), emit
+@_instruction(machine.has_crc32, types.boolean)
+def _has_crc32(call: _Call) -> Any:
+    return ir.Constant(_BIT, int(_host_has_crc32(call)))
 
 
-def _crc32_u64(typing: Any, crc: Any, word: Any) -> Any:
-    del typing, crc, word
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature
-        if not _host_has_crc32(context):
-            return ir.Constant(WORD, 0)  # in a branch that is never taken
-        name = "llvm.x86.sse42.crc32.64.64"
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(WORD, [WORD, WORD]), name)
-        return builder.call(function, args)
-
-    return types.uint64(types.uint64, types.uint64), emit
+def _of_words(call: _Call, there: bool, name: str) -> Any:
+    """What an instruction of the machine makes of two words; where it is not there, the branch is never taken."""
+    if not there:
+        return ir.Constant(WORD, 0)
+    function = cgutils.get_or_insert_function(call.builder.module, ir.FunctionType(WORD, [WORD, WORD]), name)
+    return call.builder.call(function, call.args)
 
 
-def _carryless_product(typing: Any, a: Any, b: Any) -> Any:
-    del typing, a, b
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature
-        if not _host_has_crc32(context):
-            return ir.Constant(WORD, 0)  # in a branch that is never taken
-        pair, first = ir.VectorType(WORD, 2), ir.Constant(ir.IntType(32), 0)
-        form = ir.FunctionType(pair, [pair, pair, BYTE])
-        function = cgutils.get_or_insert_function(builder.module, form, "llvm.x86.pclmulqdq")
-        factors = [builder.insert_element(ir.Constant(pair, [0, 0]), each, first) for each in args]
-        return builder.extract_element(builder.call(function, [*factors, ir.Constant(BYTE, 0)]), first)
-
-    return types.uint64(types.uint64, types.uint64), emit
+@_instruction(machine.extract_bits, types.uint64, types.uint64, types.uint64)
+def _extract_bits(call: _Call) -> Any:
+    return _of_words(call, _host_has_bit_extraction(call), "llvm.x86.bmi.pext.64")
 
 
-def _load_u8(typing: Any, data: Any, offset: Any) -> Any:
-    del typing
-
-    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.zext(builder.load(_address(context, builder, signature.args[0], args[0], args[1])), WORD)
-
-    return types.int64(data, offset), emit
+@_instruction(machine.crc32_u64, types.uint64, types.uint64, types.uint64)
+def _crc32_u64(call: _Call) -> Any:
+    return _of_words(call, _host_has_crc32(call), "llvm.x86.sse42.crc32.64.64")
 
 
-load_u8, load_u32, load_u64 = intrinsic(_load_u8), _loader(types.uint32), _loader(types.uint64)
-store_u32, store_u64 = _storer(types.uint32), _storer(types.uint64)
-copy_bytes, fill_bytes = intrinsic(_copy_bytes), intrinsic(_fill_bytes)
-will_load = intrinsic(_will_load)
-equal_mask, high_mask = intrinsic(_equal_mask), intrinsic(_high_mask)
-trailing_zeros, bit_count = intrinsic(_trailing_zeros), intrinsic(_bit_count)
-multiply_high = intrinsic(_multiply_high)
-has_bit_extraction, extract_bits = intrinsic(_told(_host_has_bit_extraction)), intrinsic(_extract_bits)
-has_crc32, crc32_u64 = intrinsic(_told(_host_has_crc32)), intrinsic(_crc32_u64)
-carryless_product = intrinsic(_carryless_product)
-
-# numba requires a function with the same arguments for each.
-INSTRUCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    machine.load_u8: lambda data, offset: load_u8(data, offset),
-    machine.load_u32: lambda data, offset: load_u32(data, offset),
-    machine.load_u64: lambda data, offset: load_u64(data, offset),
-    machine.store_u32: lambda out, offset, value: store_u32(out, offset, value),
-    machine.store_u64: lambda out, offset, value: store_u64(out, offset, value),
-    machine.copy_bytes: lambda out, to, data, start, count: copy_bytes(out, to, data, start, count),
-    machine.will_load: lambda data, offset: will_load(data, offset),
-    machine.fill_bytes: lambda out, start, count, value: fill_bytes(out, start, count, value),
-    machine.equal_mask: lambda data, offset, value: equal_mask(data, offset, value),
-    machine.high_mask: lambda data, offset: high_mask(data, offset),
-    machine.trailing_zeros: lambda word: trailing_zeros(word),
-    machine.bit_count: lambda word: bit_count(word),
-    machine.multiply_high: lambda a, b: multiply_high(a, b),
-    machine.has_bit_extraction: lambda: has_bit_extraction(),
-    machine.extract_bits: lambda word, mask: extract_bits(word, mask),
-    machine.has_crc32: lambda: has_crc32(),
-    machine.crc32_u64: lambda crc, word: crc32_u64(crc, word),
-    machine.carryless_product: lambda a, b: carryless_product(a, b),
-}
-
-
-def _install(plain: Callable[..., Any], instruction: Callable[..., Any]) -> None:
-    overload(plain, strict=False)(lambda *_, **__: instruction)
-
-
-for _plain, _instruction in INSTRUCTIONS.items():
-    _install(_plain, _instruction)
+@_instruction(machine.carryless_product, types.uint64, types.uint64, types.uint64)
+def _carryless_product(call: _Call) -> Any:
+    if not _host_has_crc32(call):
+        return ir.Constant(WORD, 0)  # in a branch that is never taken
+    builder, pair, first = call.builder, ir.VectorType(WORD, 2), ir.Constant(_NUMBER, 0)
+    form = ir.FunctionType(pair, [pair, pair, BYTE])
+    function = cgutils.get_or_insert_function(builder.module, form, "llvm.x86.pclmulqdq")
+    factors = [builder.insert_element(ir.Constant(pair, [0, 0]), each, first) for each in call.args]
+    return builder.extract_element(builder.call(function, [*factors, ir.Constant(BYTE, 0)]), first)

@@ -42,6 +42,26 @@ def deal_reference(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
         loads[item % workers] = item // workers
 
 
+@inlined
+def _sink(heap: IntsOut, size: int, owner: int, loads: Ints) -> None:
+    """Put an owner in the place of the first one, and let it sink to its place: owners with less load are above."""
+    slot = 0
+    while True:
+        child = 2 * slot + 1
+        if child >= size:
+            break
+        if child + 1 < size:
+            a, b = heap[child], heap[child + 1]
+            if loads[b] < loads[a] or (loads[b] == loads[a] and b < a):
+                child += 1
+        other = heap[child]
+        if loads[owner] < loads[other] or (loads[owner] == loads[other] and owner < other):
+            break
+        heap[slot] = other
+        slot = child
+    heap[slot] = owner
+
+
 @kernel(deal_reference)
 def deal_by_size(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
     """See `deal_reference`."""
@@ -60,22 +80,7 @@ def deal_by_size(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
         worker = heap[0]
         owners[i] = worker
         loads[worker] += sizes[i]
-        load, slot = loads[worker], 0
-        while True:
-            child = 2 * slot + 1
-            if child >= workers:
-                break
-            right = child + 1
-            if right < workers:
-                a, b = heap[child], heap[right]
-                if loads[b] < loads[a] or (loads[b] == loads[a] and b < a):
-                    child = right
-            other = heap[child]
-            if load < loads[other] or (load == loads[other] and worker < other):
-                break
-            heap[slot] = other
-            slot = child
-        heap[slot] = worker
+        _sink(heap, workers, worker, loads)
 
 
 # ----------------------------------------------------------------------------
@@ -124,26 +129,6 @@ def even_deal_reference(costs: Ints, loads: IntsOut, owners: IntsOut) -> None:
         owners[givers[i]], owners[takers[j]] = low, high
         loads[high] -= gains[i, j]
         loads[low] += gains[i, j]
-
-
-@inlined
-def _sink(heap: IntsOut, size: int, owner: int, loads: Ints) -> None:
-    """Put an owner in the place of the first one, and let it sink to its place: owners with less load are above."""
-    slot = 0
-    while True:
-        child = 2 * slot + 1
-        if child >= size:
-            break
-        if child + 1 < size:
-            a, b = heap[child], heap[child + 1]
-            if loads[b] < loads[a] or (loads[b] == loads[a] and b < a):
-                child += 1
-        other = heap[child]
-        if loads[owner] < loads[other] or (loads[owner] == loads[other] and owner < other):
-            break
-        heap[slot] = other
-        slot = child
-    heap[slot] = owner
 
 
 @inlined

@@ -13,18 +13,15 @@ import numpy.typing as npt
 from distinput.kernels.example_values import (
     ANY,
     BYTES,
-    FLOAT,
     INT64,
     MALFORMED,
     MISSING,
     NO_ROOM,
     OK,
     SPLIT,
-    WIDTHS,
     SplitError,
     any_varies,
     begin_row,
-    check_messages,
     check_within,
     decode_reference,
     decode_row,
@@ -32,7 +29,6 @@ from distinput.kernels.example_values import (
     misplaced,
     not_offsets,
     read_list,
-    table_bytes,
 )
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
 from distinput.kernels.machine import load_u8, load_u64, signed, store_u64
@@ -284,7 +280,7 @@ def locate_reference(
       the first message at fault, or `NO_ROOM` and the key at fault; then the outputs are undefined. If a message
       repeats a key, all its values must be valid.
     """
-    _check_locate(data, starts, lengths, keys, key_offsets, columns, (kinds, list_starts, list_lengths), out)
+    _check_locate(data, starts, lengths, keys, key_offsets, columns, kinds, list_starts, list_lengths, out)
     n, k = starts.size, key_offsets.size - 1
     numbers = {keys[key_offsets[j] : key_offsets[j + 1]].tobytes(): j for j in reversed(range(k))}
     for array in (kinds, list_starts, list_lengths):
@@ -320,6 +316,7 @@ def locate_reference(
     return OK, k * n - int(np.count_nonzero(kinds))
 
 
+@inlined
 def _check_locate(
     data: Bytes,
     starts: Ints,
@@ -327,28 +324,24 @@ def _check_locate(
     keys: Bytes,
     key_offsets: Ints,
     columns: Ints,
-    found: tuple[BytesOut, IntsOut, IntsOut],
+    kinds: BytesOut,
+    list_starts: IntsOut,
+    list_lengths: IntsOut,
     out: BytesOut,
 ) -> None:
-    check_messages(data, starts, lengths)
+    """Raise an error for arguments of `locate_features` that do not fit together."""
     n, k = starts.size, key_offsets.size - 1
-    kinds, list_starts, list_lengths = found
+    check_within(data, starts, lengths)
     if k < 0 or kinds.size != k * n or list_starts.size != list_lengths.size:
         raise ValueError("locate_features: kinds must be [keys * messages], list_starts and list_lengths of one size")
-    if key_offsets[0] < 0 or np.any(key_offsets[1:] < key_offsets[:-1]) or key_offsets[-1] > keys.size:
+    if not_offsets(key_offsets, keys.size):
         raise ValueError("locate_features: key_offsets must not decrease, and must stay within the keys")
     if columns.size != 4 * k:
         raise ValueError("locate_features: columns must be [keys * 4]")
-    for kind, size, place, room in columns.reshape(k, 4).tolist():
-        odd = kind not in ((FLOAT, INT64) if size == ANY else WIDTHS) or size < ANY
-        if size == -1:
-            odd = place < 0 or (place + 1) * n > list_starts.size
-        elif not odd:
-            odd = place < 0 or place % 8 != 0 or room < 0 or place + table_bytes(kind, size, n) + room > out.size
-        if odd:
-            raise ValueError(
-                "locate_features: each column must have a kind and lie within out at a multiple of 8, or be a row of the lists"
-            )
+    if misplaced(columns, n, out.size, list_starts.size):
+        raise ValueError(
+            "locate_features: each column must have a kind and lie within out at a multiple of 8, or be a row of the lists"
+        )
 
 
 @inlined
@@ -506,18 +499,8 @@ def locate_features(
     out: BytesOut,
 ) -> tuple[int, int]:
     """See `locate_reference`."""
+    _check_locate(data, starts, lengths, keys, key_offsets, columns, kinds, list_starts, list_lengths, out)
     n, k = starts.size, key_offsets.size - 1
-    check_within(data, starts, lengths)
-    if k < 0 or kinds.size != k * n or list_starts.size != list_lengths.size:
-        raise ValueError("locate_features: kinds must be [keys * messages], list_starts and list_lengths of one size")
-    if not_offsets(key_offsets, keys.size):
-        raise ValueError("locate_features: key_offsets must not decrease, and must stay within the keys")
-    if columns.size != 4 * k:
-        raise ValueError("locate_features: columns must be [keys * 4]")
-    if misplaced(columns, n, out.size, list_starts.size):
-        raise ValueError(
-            "locate_features: each column must have a kind and lie within out at a multiple of 8, or be a row of the lists"
-        )
     size = table_size(k)
     table, ends = np.empty(size, np.int64), np.empty((k, 2), np.uint64)
     make_table(keys, key_offsets, ends, table)
@@ -574,8 +557,7 @@ def unknown_key_reference(
     Returns:
       `OK` and -1 if there is none; `UNKNOWN`, or `MALFORMED`, and the number of the message.
     """
-    check_messages(data, starts, lengths)
-    _check(starts, first, keys, key_offsets)
+    _check_unknown(data, starts, lengths, first, keys, key_offsets)
     known = {keys[a:b].tobytes() for a, b in pairwise(key_offsets.tolist())}
     for i in range(first, starts.size):
         message = data[starts[i] : starts[i] + lengths[i]].tobytes()
@@ -587,12 +569,13 @@ def unknown_key_reference(
     return OK, -1
 
 
-def _check(starts: Ints, first: int, keys: Bytes, key_offsets: Ints) -> None:
-    if not 0 <= first <= starts.size:
+@inlined
+def _check_unknown(data: Bytes, starts: Ints, lengths: Ints, first: int, keys: Bytes, key_offsets: Ints) -> None:
+    """Raise an error for arguments of `unknown_key` that do not fit together."""
+    check_within(data, starts, lengths)
+    if first < 0 or first > starts.size:
         raise ValueError("unknown_key: first must be one of the messages")
-    if key_offsets.size == 0 or key_offsets[0] < 0 or key_offsets[-1] > keys.size:
-        raise ValueError("unknown_key: key_offsets must not decrease, and must stay within the keys")
-    if np.any(key_offsets[1:] < key_offsets[:-1]):
+    if key_offsets.size == 0 or not_offsets(key_offsets, keys.size):
         raise ValueError("unknown_key: key_offsets must not decrease, and must stay within the keys")
 
 
@@ -601,11 +584,7 @@ def unknown_key(
     data: Bytes, starts: Ints, lengths: Ints, first: int, keys: Bytes, key_offsets: Ints
 ) -> tuple[int, int]:
     """See `unknown_key_reference`."""
-    check_within(data, starts, lengths)
-    if first < 0 or first > starts.size:
-        raise ValueError("unknown_key: first must be one of the messages")
-    if key_offsets.size == 0 or not_offsets(key_offsets, keys.size):
-        raise ValueError("unknown_key: key_offsets must not decrease, and must stay within the keys")
+    _check_unknown(data, starts, lengths, first, keys, key_offsets)
     k = key_offsets.size - 1
     table, ends = np.empty(table_size(k), np.int64), np.empty((k, 2), np.uint64)
     make_table(keys, key_offsets, ends, table)

@@ -63,15 +63,6 @@ _NUMBER, _FLOAT = 1 << 3 | VARINT, 1 << 3 | FIXED32  # tags of values that are n
 _ZERO, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64((1 << 64) - 1)
 
 
-def check_messages(data: Bytes, starts: Ints, lengths: Ints) -> None:
-    """For the references: raise an error for spans that are not within the data."""
-    if starts.size != lengths.size:
-        raise ValueError("example: starts and lengths must have an item for each message")
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        if start < 0 or length < 0 or start + length > data.size:
-            raise ValueError("example: each message must be within the data")
-
-
 class SplitError(MalformedError):
     """A list in several pieces."""
 
@@ -125,7 +116,7 @@ def count_reference(
     Returns:
       `OK` and -1; or `MALFORMED` or `WRONG_KIND` and the first message at fault.
     """
-    check_messages(data, list_starts, list_lengths)
+    check_within(data, list_starts, list_lengths)
     if kinds.size != counts.size or kinds.size != list_starts.size or not BYTES <= kind <= INT64:
         raise ValueError("count_values: kind must be from 1 to 3, and the arrays must have an item for each message")
     for i, (start, length) in enumerate(zip(list_starts.tolist(), list_lengths.tolist(), strict=True)):
@@ -144,11 +135,7 @@ def _fill_reference(
     data: Bytes, kind: int, kinds: Bytes, starts: Ints, lengths: Ints, offsets: Ints, out: npt.NDArray[np.generic]
 ) -> tuple[int, int]:
     """Write the values of message i to out[offsets[i]:offsets[i + 1]]."""
-    check_messages(data, starts, lengths)
-    if kinds.size != starts.size or offsets.size != kinds.size + 1:
-        raise ValueError("example: the arrays must have an item for each message, and offsets one more")
-    if offsets[0] < 0 or np.any(offsets[1:] < offsets[:-1]) or offsets[-1] > len(out):
-        raise ValueError("example: offsets must not decrease, and must stay within out")
+    _check_lists(data, kinds, starts, lengths, offsets, len(out))
     for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         if kinds[i] == MISSING:
             continue
@@ -305,6 +292,16 @@ def not_offsets(offsets: Ints, size: int) -> bool:
 
 
 @inlined
+def _check_lists(data: Bytes, kinds: Bytes, starts: Ints, lengths: Ints, offsets: Ints, room: int) -> None:
+    """Raise an error for lists that are not within the data, or whose values do not fit into `room` items."""
+    check_within(data, starts, lengths)
+    if kinds.size != starts.size or offsets.size != kinds.size + 1:
+        raise ValueError("example: the arrays must have an item for each message, and offsets one more")
+    if not_offsets(offsets, room):
+        raise ValueError("example: offsets must not decrease, and must stay within out")
+
+
+@inlined
 def _count_packed(data: Bytes, start: int, stop: int) -> int:
     """The number of packed integers, which is the number of bytes below 128; the last byte must be one."""
     if start == stop:
@@ -383,11 +380,7 @@ def _filled(
     more: Out,
 ) -> tuple[int, int]:
     """Write the values of message i to out[offsets[i]:offsets[i + 1]]; for strings, their lengths to `more`."""
-    check_within(data, starts, lengths)
-    if kinds.size != starts.size or offsets.size != kinds.size + 1:
-        raise ValueError("example: the arrays must have an item for each message, and offsets one more")
-    if not_offsets(offsets, out.size):
-        raise ValueError("example: offsets must not decrease, and must stay within out")
+    _check_lists(data, kinds, starts, lengths, offsets, out.size)
     for i in range(kinds.size):
         if kinds[i] == MISSING:
             continue

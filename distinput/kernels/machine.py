@@ -26,6 +26,22 @@ def signed(word: np.uint64) -> int:
     return np.int64(word)  # type: ignore[return-value]  # to numba this is an int
 
 
+@inlined
+def has_text(data: Bytes, at: int, texts: Bytes, begin: int, end: int) -> bool:
+    """True if texts[begin:end] stands in the data at an offset."""
+    if at + end - begin > data.size:
+        return False
+    while begin + 8 <= end:
+        if load_u64(data, at) != load_u64(texts, begin):
+            return False
+        at, begin = at + 8, begin + 8
+    while begin < end:
+        if load_u8(data, at) != load_u8(texts, begin):
+            return False
+        at, begin = at + 1, begin + 1
+    return True
+
+
 def load_u8(data: Bytes, offset: int) -> int:
     """The byte at `offset`, which must not be negative; unlike indexing, this does not check the sign for each byte."""
     return int(_within(data, offset, 1)[0])

@@ -203,9 +203,9 @@ def decimal_number(data: Bytes, at: int, stop: int) -> np.uint64:
 # ----------------------------------------------------------------------------
 
 
-# Kinds of column. Of text, a start and a length are written.
-LEFT_OUT, INT64, FLOAT64, FLOAT32, INT32, TEXT = range(6)
-WIDTHS = (0, 8, 8, 4, 4, 16)
+# Kinds of column. Of text, a start and a length are written; truth values are in JSON alone.
+LEFT_OUT, INT64, FLOAT64, FLOAT32, INT32, TEXT, TRUTH = range(7)
+WIDTHS = (0, 8, 8, 4, 4, 16, 1)
 
 AS_WRITTEN = 16
 """Added to a kind of numbers that leaves to others what it might change: zeros in front, and long whole numbers as floats."""
@@ -232,6 +232,16 @@ def is_kind(given: int, last: int) -> bool:
     if given < AS_WRITTEN:
         return LEFT_OUT <= given <= last
     return INT64 <= given - AS_WRITTEN <= INT32
+
+
+@inlined
+def lies_within(given: int, place: int, n: int, size: int) -> bool:
+    """Whether a column of n values of a kind that begins at a place lies within `size` bytes, at a multiple of 8."""
+    if place < 0 or place % 8 != 0 or place > size:
+        return False
+    # Dividing instead of multiplying avoids overflow.
+    width = WIDTHS[given % AS_WRITTEN]
+    return width == 0 or n <= (size - place) // width
 
 
 def _read_float(text: bytes) -> np.float64 | None:
@@ -319,13 +329,8 @@ def plain_csv_reference(
     Returns:
       `OK` or `NOT_PLAIN`, and 0; unless it is `OK`, the columns are undefined.
     """
+    _check(columns, n, out.size)
     k = columns.size // 2
-    if n < 0 or k < 1 or columns.size != 2 * k:
-        raise ValueError("plain_csv: there must be a column, with a kind and an offset for each")
-    for given, place in columns.reshape(k, 2).tolist():
-        kind = given % AS_WRITTEN
-        if not is_kind(given, TEXT) or place < 0 or place % 8 or place + WIDTHS[kind] * n > out.size:
-            raise ValueError("plain_csv: each column must have a kind, and lie within out at a multiple of 8")
     content, at, row = data.tobytes(), 0, 0
     while at < len(content):
         record = _read_record(content, at, delimiter, quote)
@@ -503,27 +508,20 @@ def _put_decimals(
 
 
 @inlined
-def _misplaced(columns: Ints, n: int, size: int) -> bool:
-    """True if a column has no kind, or does not lie within `size` bytes."""
+def _check(columns: Ints, n: int, size: int) -> None:
+    """Raise an error for columns without a kind, or that do not lie within `size` bytes."""
+    if n < 0 or columns.size < 2 or columns.size % 2 != 0:
+        raise ValueError("plain_csv: there must be a column, with a kind and an offset for each")
     for j in range(columns.size // 2):
-        kind, place = columns[2 * j] % AS_WRITTEN, columns[2 * j + 1]
-        width = 16 if kind == TEXT else 4 if kind == FLOAT32 or kind == INT32 else 8
-        if not is_kind(columns[2 * j], TEXT) or place < 0 or place % 8 != 0 or place > size:
-            return True
-        # Dividing instead of multiplying avoids overflow.
-        if kind != LEFT_OUT and n > (size - place) // width:
-            return True
-    return False
+        if not is_kind(columns[2 * j], TEXT) or not lies_within(columns[2 * j], columns[2 * j + 1], n, size):
+            raise ValueError("plain_csv: each column must have a kind, and lie within out at a multiple of 8")
 
 
 @kernel(plain_csv_reference)
 def plain_csv(data: Bytes, n: int, delimiter: int, quote: int, columns: Ints, out: BytesOut) -> tuple[int, int]:
     """See `plain_csv_reference`."""
+    _check(columns, n, out.size)
     k = columns.size // 2
-    if n < 0 or k < 1 or columns.size != 2 * k:
-        raise ValueError("plain_csv: there must be a column, with a kind and an offset for each")
-    if _misplaced(columns, n, out.size):
-        raise ValueError("plain_csv: each column must have a kind, and lie within out at a multiple of 8")
     if n > data.size or k > data.size or n * k > data.size:  # each value takes a byte at least
         return (OK if n == 0 and data.size == 0 else NOT_PLAIN), 0
     firsts, ends = np.empty(n, np.int64), np.empty(n * k, np.int64)

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import load_u8, load_u64, store_u32, store_u64, trailing_zeros
+from distinput.kernels.machine import has_text, load_u8, load_u64, store_u32, store_u64, trailing_zeros
 from distinput.kernels.plain_csv import (
     AS_WRITTEN,
     FLOAT32,
@@ -19,17 +20,15 @@ from distinput.kernels.plain_csv import (
     LEFT_OUT,
     NO_DECIMAL,
     TEXT,
+    TRUTH,
     decimal_prefix,
     is_kind,
+    lies_within,
     long_whole,
     nearest_float32,
     read_number,
     whole_prefix,
 )
-
-# Kinds of column beside those of `plain_csv`.
-TRUTH = 6
-WIDTHS = (0, 8, 8, 4, 4, 16, 1)
 
 # Status codes.
 OK, NOT_PLAIN, ESCAPED = 0, 1, 2
@@ -145,18 +144,9 @@ def plain_json_reference(
       `OK`, `NOT_PLAIN`, or `ESCAPED` if there is no `text` but needs to be; and 0. Unless it is `OK`, what is out is
       undefined.
     """
-    k = columns.size // 3
-    if n < 0 or k < 1 or columns.size != 3 * k or text.size not in (0, data.size):
-        raise ValueError("plain_json: there must be a key, with an end, a kind and an offset for each")
-    names, kinds, begin = [], [], 0
-    for end, kind, place in columns.reshape(k, 3).tolist():
-        if not begin < end <= keys.size or not is_kind(kind, TRUTH):
-            raise ValueError("plain_json: each key must have an end behind the one before, and a kind")
-        if place < 0 or place % 8 or place + WIDTHS[kind % AS_WRITTEN] * n > out.size:
-            raise ValueError("plain_json: each column must lie within out at a multiple of 8")
-        names.append(keys[begin:end].tobytes())
-        kinds.append(kind)
-        begin = end
+    _check(data, n, keys, columns, out, text)
+    ends, kinds, _ = columns.reshape(-1, 3).T.tolist()
+    names = [keys[begin:end].tobytes() for begin, end in pairwise([0, *ends])]
     content, position = data.tobytes(), 0
     if content[-1:] != b"\n":
         return (OK if n == 0 and not content else NOT_PLAIN), 0
@@ -195,21 +185,6 @@ def _after_blanks(data: Bytes, at: int) -> int:
         at += 1
         byte = load_u8(data, at)
     return at
-
-
-@inlined
-def _is_key(data: Bytes, at: int, keys: Bytes, begin: int, end: int) -> bool:
-    if at + end - begin > data.size:
-        return False
-    while begin + 8 <= end:
-        if load_u64(data, at) != load_u64(keys, begin):
-            return False
-        at, begin = at + 8, begin + 8
-    while begin < end:
-        if load_u8(data, at) != load_u8(keys, begin):
-            return False
-        at, begin = at + 1, begin + 1
-    return True
 
 
 @inlined
@@ -311,9 +286,9 @@ def _unescape(data: Bytes, at: int, to: int, text: BytesOut, written: bool) -> t
 @inlined
 def _after_word(data: Bytes, at: int) -> int:
     """Where true, false or null end; -1: it is none of them."""
-    if _is_key(data, at, _WORDS, 0, 4) or _is_key(data, at, _WORDS, 9, 13):
+    if has_text(data, at, _WORDS, 0, 4) or has_text(data, at, _WORDS, 9, 13):
         return at + 4
-    return at + 5 if _is_key(data, at, _WORDS, 4, 9) else _NONE
+    return at + 5 if has_text(data, at, _WORDS, 4, 9) else _NONE
 
 
 @inlined
@@ -399,7 +374,7 @@ def _key_at(data: Bytes, at: int, guess: int, row: int, keys: Bytes, columns: In
         if j >= k:
             j -= k
         begin = columns[3 * j - 3] if j > 0 else 0
-        if seen[j] <= row and _is_key(data, at, keys, begin, columns[3 * j]):
+        if seen[j] <= row and has_text(data, at, keys, begin, columns[3 * j]):
             return j
     return _NONE
 
@@ -441,35 +416,27 @@ def _put_object(
 
 
 @inlined
-def _misplaced_json(columns: Ints, n: int, size: int, most: int) -> int:
-    """1 if a key does not end behind the one before or has no kind, 2 if its column does not lie within `size` bytes."""
+def _check(data: Bytes, n: int, keys: Bytes, columns: Ints, out: BytesOut, text: BytesOut) -> None:
+    """Raise an error for keys and columns that do not fit together, or that do not lie within `out`."""
+    if n < 0 or columns.size < 3 or columns.size % 3 != 0 or (text.size != 0 and text.size != data.size):
+        raise ValueError("plain_json: there must be a key, with an end, a kind and an offset for each")
     begin = 0
     for j in range(columns.size // 3):
-        end, given, place = columns[3 * j], columns[3 * j + 1], columns[3 * j + 2]
-        kind = given % AS_WRITTEN
-        if end <= begin or end > most or not is_kind(given, TRUTH):
-            return 1
-        width = 16 if kind == TEXT else 4 if kind == FLOAT32 or kind == INT32 else 1 if kind == TRUTH else 8
-        if place < 0 or place % 8 != 0 or place > size or (kind != LEFT_OUT and n > (size - place) // width):
-            return 2
+        end, given = columns[3 * j], columns[3 * j + 1]
+        if end <= begin or end > keys.size or not is_kind(given, TRUTH):
+            raise ValueError("plain_json: each key must have an end behind the one before, and a kind")
+        if not lies_within(given, columns[3 * j + 2], n, out.size):
+            raise ValueError("plain_json: each column must lie within out at a multiple of 8")
         begin = end
-    return 0
 
 
 @kernel(plain_json_reference)
 def plain_json(data: Bytes, n: int, keys: Bytes, columns: Ints, out: BytesOut, text: BytesOut) -> tuple[int, int]:
     """See `plain_json_reference`."""
-    k = columns.size // 3
-    if n < 0 or k < 1 or columns.size != 3 * k or (text.size != 0 and text.size != data.size):
-        raise ValueError("plain_json: there must be a key, with an end, a kind and an offset for each")
-    wrong = _misplaced_json(columns, n, out.size, keys.size)
-    if wrong == 1:
-        raise ValueError("plain_json: each key must have an end behind the one before, and a kind")
-    if wrong == 2:
-        raise ValueError("plain_json: each column must lie within out at a multiple of 8")
+    _check(data, n, keys, columns, out, text)
     if data.size == 0 or load_u8(data, data.size - 1) != _NEWLINE:
         return (OK if n == 0 and data.size == 0 else NOT_PLAIN), 0
-    seen = np.zeros(k, np.int64)
+    seen = np.zeros(columns.size // 3, np.int64)
     at = 0
     for row in range(n + 1):
         while at < data.size and (load_u8(data, at) == _NEWLINE or _after_blanks(data, at) > at):

@@ -194,6 +194,19 @@ def drain_steps(slots: IntsOut, key: Key, position: int, left: int, out: IntsOut
     return count
 
 
+@inlined
+def _check_drain(stored: BytesOut, position: int, left: int, width: int, out: BytesOut) -> None:
+    if (
+        width < 1
+        or position < 0
+        or left < 0
+        or left > stored.size // width
+        or out.size % width
+        or out.size // width > left
+    ):
+        raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
+
+
 def drain_rows_reference(stored: BytesOut, key: Key, position: int, left: int, width: int, out: BytesOut) -> None:
     """`drain_steps` for the rows themselves, of `width` bytes each, instead of numbers that represent them.
 
@@ -205,15 +218,7 @@ def drain_rows_reference(stored: BytesOut, key: Key, position: int, left: int, w
       width: bytes of a row, at least 1.
       out: the emitted rows, at most `left`.
     """
-    if (
-        width < 1
-        or position < 0
-        or left < 0
-        or left > stored.size // width
-        or out.size % width
-        or out.size // width > left
-    ):
-        raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
+    _check_drain(stored, position, left, width, out)
     count = out.size // width
     rows = stored[: left * width].reshape(left, width)
     for step, sent in enumerate(out.reshape(count, width)):
@@ -225,15 +230,7 @@ def drain_rows_reference(stored: BytesOut, key: Key, position: int, left: int, w
 @kernel(drain_rows_reference)
 def drain_rows(stored: BytesOut, key: Key, position: int, left: int, width: int, out: BytesOut) -> None:
     """See `drain_rows_reference`."""
-    if (
-        width < 1
-        or position < 0
-        or left < 0
-        or left > stored.size // width
-        or out.size % width
-        or out.size // width > left
-    ):
-        raise ValueError("drain_rows: no more rows can be left than there are slots, and no more be sent than are left")
+    _check_drain(stored, position, left, width, out)
     ahead = _steps_ahead(left * width, width)
     for step in range(out.size // width):
         if 0 < ahead < left - step:

@@ -23,7 +23,6 @@ from distinput.kernels.example_values import (
     MISSING,
     NO_ROOM,
     OK,
-    check_messages,
     check_within,
     not_offsets,
     read_list,
@@ -89,9 +88,8 @@ def steps_reference(
       `OK` and how many of the k * n lists are absent; `MALFORMED` and the first message at fault; or `NO_ROOM` and the first
       key at fault: then `counts` holds what room is needed, and the last three are undefined.
     """
-    check_messages(data, starts, lengths)
+    _check(data, starts, lengths, keys, key_offsets, rooms, counts, kinds, step_starts, step_lengths)
     n, k = starts.size, key_offsets.size - 1
-    _check(n, keys, key_offsets, rooms, (counts, kinds, step_starts, step_lengths))
     wanted = {keys[key_offsets[j] : key_offsets[j + 1]].tobytes(): j for j in reversed(range(k))}
     counts[:] = ABSENT
     steps: list[list[ScanStep]] = [[] for _ in range(k)]
@@ -111,20 +109,30 @@ def steps_reference(
     return OK, int(np.count_nonzero(counts == ABSENT))
 
 
+@inlined
 def _check(
-    n: int, keys: Bytes, key_offsets: Ints, rooms: Ints, outs: tuple[IntsOut, BytesOut, IntsOut, IntsOut]
+    data: Bytes,
+    starts: Ints,
+    lengths: Ints,
+    keys: Bytes,
+    key_offsets: Ints,
+    rooms: Ints,
+    counts: IntsOut,
+    kinds: BytesOut,
+    step_starts: IntsOut,
+    step_lengths: IntsOut,
 ) -> None:
-    k = key_offsets.size - 1
-    counts, kinds, step_starts, step_lengths = outs
+    """Raise an error for arguments of `locate_steps` that do not fit together."""
+    n, k = starts.size, key_offsets.size - 1
+    check_within(data, starts, lengths)
     if k < 0 or rooms.size != k + 1 or counts.size != k * n:
         raise ValueError(
             "locate_steps: rooms must have an item more than the keys, and counts must be [keys * messages]"
         )
     if kinds.size != step_starts.size or kinds.size != step_lengths.size:
         raise ValueError("locate_steps: kinds, step_starts and step_lengths must be of one size")
-    for offsets, size in ((key_offsets, keys.size), (rooms, kinds.size)):
-        if offsets[0] < 0 or np.any(offsets[1:] < offsets[:-1]) or offsets[-1] > size:
-            raise ValueError("locate_steps: key_offsets and rooms must not decrease, and must stay within their arrays")
+    if not_offsets(key_offsets, keys.size) or not_offsets(rooms, kinds.size):
+        raise ValueError("locate_steps: key_offsets and rooms must not decrease, and must stay within their arrays")
 
 
 @inlined
@@ -227,16 +235,8 @@ def locate_steps(
     step_lengths: IntsOut,
 ) -> tuple[int, int]:
     """See `steps_reference`."""
+    _check(data, starts, lengths, keys, key_offsets, rooms, counts, kinds, step_starts, step_lengths)
     n, k = starts.size, key_offsets.size - 1
-    check_within(data, starts, lengths)
-    if k < 0 or rooms.size != k + 1 or counts.size != k * n:
-        raise ValueError(
-            "locate_steps: rooms must have an item more than the keys, and counts must be [keys * messages]"
-        )
-    if kinds.size != step_starts.size or kinds.size != step_lengths.size:
-        raise ValueError("locate_steps: kinds, step_starts and step_lengths must be of one size")
-    if not_offsets(key_offsets, keys.size) or not_offsets(rooms, kinds.size):
-        raise ValueError("locate_steps: key_offsets and rooms must not decrease, and must stay within their arrays")
     table, ends, firsts = np.empty(table_size(k), np.int64), np.empty((k, 2), np.uint64), np.empty(k, np.int64)
     make_table(keys, key_offsets, ends, table)
     for j in range(k):

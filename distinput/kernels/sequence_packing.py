@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Int32sOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import fill_bytes, store_u64, trailing_zeros
+from distinput.kernels.machine import trailing_zeros
+from distinput.kernels.spans import fill_items, is_one_byte
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -301,21 +302,9 @@ def fill_spans(starts: Ints, ends: Ints, fill: Bytes, out: BytesOut) -> None:
     for i in range(starts.size):
         if starts[i] < 0 or ends[i] < starts[i] or ends[i] > items:
             raise ValueError("fill_spans: each span must be within out")
-    same, word = True, np.uint64(0)
-    for k in range(item):
-        same &= fill[k] == fill[0]
-    for k in range(8):
-        word |= np.uint64(fill[k % item]) << np.uint64(8 * k)
+    same = is_one_byte(fill)
     for i in range(starts.size):
-        first, end = starts[i] * item, ends[i] * item
-        if same:
-            fill_bytes(out, first, end - first, fill[0])
-        elif item == 8:
-            for at in range(first, end, 8):
-                store_u64(out, at, word)
-        else:
-            for at in range(first, end):
-                out[at] = fill[(at - first) % item]
+        fill_items(out, starts[i] * item, ends[i] * item, fill, same)
 
 
 # ----------------------------------------------------------------------------

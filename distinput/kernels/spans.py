@@ -167,7 +167,7 @@ def pad_reference(
 
 
 @inlined
-def _is_one_byte(fill: Bytes) -> bool:
+def is_one_byte(fill: Bytes) -> bool:
     """True if all bytes of an item are the same, as for zero."""
     for each in fill:
         if each != fill[0]:
@@ -176,7 +176,7 @@ def _is_one_byte(fill: Bytes) -> bool:
 
 
 @inlined
-def _fill(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None:
+def fill_items(out: BytesOut, start: int, stop: int, fill: Bytes, same: bool) -> None:
     """Fill out[start:stop], a whole number of items."""
     if same:
         fill_bytes(out, start, stop - start, fill[0])
@@ -243,7 +243,7 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
     for i in range(rows):
         if starts[i] < 0 or starts[i] > items - sizes[i]:
             raise ValueError("pad_spans: each span must be within the values")
-    same = _is_one_byte(fill)
+    same = is_one_byte(fill)
     in_words, word = same or item == 8, _word(fill)
     first, to = 0, 0
     for k in range(counts.size):
@@ -260,7 +260,7 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
             if i + 1 < rows and starts[i + 1] != starts[i] + sizes[i]:
                 load_soon(values, starts[i + 1] * item, min(sizes[i + 1] * item, BYTES_AHEAD))
             copy_bytes(out, to, values, start, length)
-            _fill(out, to + length, to + width, fill, same)
+            fill_items(out, to + length, to + width, fill, same)
             to += width
         first = end
 

@@ -1,65 +1,225 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples in tar archives: consecutive files whose names differ in their extensions only."""
+"""Samples in tar archives: consecutive files whose names differ in their extensions only.
+
+An archive is a sequence of blocks of 512 bytes. A member is a header, which has a checksum, and its content, filled up to whole
+blocks. A header may be preceded by others that hold a long name or a large size: those of POSIX (pax) and those of GNU. A block
+of zeros is the end.
+
+A name is split at the first dot behind the last slash: `train/07.seg.png` has the key `train/07` and the extension `seg.png`.
+Ignored are links, directories and devices; files without a dot, or whose names begin with one; and what is named
+`__like_this__`, or is in such a folder. Refused are sparse files and parts of archives of several volumes, whose content is not
+in one piece, and names that lead out of a folder: those that begin with a slash or have `..` among their parts.
+
+Source: POSIX.1-2017, "pax Interchange Format" and "ustar Interchange Format"; the GNU tar manual, "Basic Tar Format". What is a
+sample, and which files are none, is as the library webdataset has it.
+"""
 
 from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import copy_bytes, load_u8, load_u64, signed
-from distinput.kernels.tar_header import (
-    AFTER_END,
-    BAD_CHECKSUM,
-    BAD_EXTENSION,
-    BAD_NAME,
-    BAD_NUMBER,
-    BLOCK,
-    DOT,
-    END,
-    EQUALS,
-    FILE,
-    INCOMPLETE,
-    LARGEST,
-    LONG_LINK,
-    LONG_NAME,
-    LONGEST_EXTENSION,
-    MAGIC,
-    NAME,
-    NAME_BYTES,
-    NEWLINE,
-    NO_ROOM,
-    OK,
-    OTHER,
-    PAX,
-    PAX_OF_ALL,
-    PAX_OF_SOLARIS,
-    PREFIX,
-    PREFIX_BYTES,
-    SIZE,
-    SIZE_BYTES,
-    SLASH,
-    SPACE,
-    SUM,
-    SUM_BYTES,
-    TWICE,
-    TYPE,
-    UNDERSCORE,
-    UNKNOWN,
-    UNSUPPORTED,
-    read_member,
-)
+from distinput.kernels.machine import copy_bytes, has_text, load_u8, load_u64, signed
 
-# ----------------------------------------------------------------------------
-# The members of tar archives, as compiled code reads them: what `tar_header.read_member` does in Python.
-#
-# Positions and lengths are those of the buffer; -1 means none, or malformed.
-# ----------------------------------------------------------------------------
+BLOCK = 512
+LONGEST_EXTENSION = 1 << 20  # bytes of a header that holds a name
+LARGEST = 1 << 60  # bytes of a file
+NAME, SIZE, SUM, TYPE, MAGIC, PREFIX = 0, 124, 148, 156, 257, 345  # where the fields of a header are
+NAME_BYTES, SIZE_BYTES, SUM_BYTES, PREFIX_BYTES = 100, 12, 8, 155
 
+# Why a scan stopped.
+OK = 0  # no more room for spans, or the archive ended
+INCOMPLETE = 1  # the sample continues after the end of the buffer
+BAD_CHECKSUM = 2  # a header does not match its checksum
+BAD_NUMBER = 3  # a size is not a number, negative, or too large
+BAD_EXTENSION = 4  # a header of POSIX or GNU that extends the next one is malformed
+BAD_NAME = 5  # a name is empty, or leads out of the folder
+UNSUPPORTED = 6  # a sparse file, a part of several volumes, or a type that is unknown
+AFTER_END = 7  # something follows the end of the archive
+UNKNOWN = 8  # a file has an extension that was not expected
+TWICE = 9  # two files of a sample have the same extension
+NO_ROOM = 10  # the keys need more room
+
+END, FILE, OTHER = 0, 1, 2  # kinds of members: the end, a file of a sample, and what is ignored
+
+# Types in headers.
+REGULAR = b"\x0007"
+WITHOUT_CONTENT = b"123456"  # links, devices, folders, pipes
+IGNORED = b"DNV"  # lists of files, labels of volumes
+EXTENDING = b"KLxXg"
+LONG_LINK, LONG_NAME, PAX, PAX_OF_SOLARIS, PAX_OF_ALL = EXTENDING
+
+DOT, SLASH, UNDERSCORE, SPACE, EQUALS, NEWLINE = b"./_ =\n"
 
 FIRST_WITHOUT, LAST_WITHOUT = b"16"  # types without content
 _ZERO, _SEVEN, _NINE = b"079"
 _D, _N, _V = b"DNV"
+_KEYS = np.frombuffer(b"pathsizeGNU.sparse.", np.uint8)  # of extended headers, of which the last one is a beginning
 _SIX_BYTES, _USTAR = np.uint64((1 << 48) - 1), np.uint64(0x007261747375)  # "ustar" and a zero
+
+
+@inlined
+def _whole_blocks(size: int) -> int:
+    return (size + BLOCK - 1) // BLOCK * BLOCK
+
+
+# ----------------------------------------------------------------------------
+# The members of tar archives: their headers, and how a name is split into a key and an extension.
+# ----------------------------------------------------------------------------
+
+
+class Member(NamedTuple):
+    """A member of an archive.
+
+    Args:
+      status: `OK`, or what is wrong.
+      where: the offset of the header that is wrong, or, where the buffer is too short, the end of what is needed.
+      kind: end, file or other; also where the content is not whole.
+      after: the offset at which the next member begins.
+      content: the offset of its content.
+      size: of its content.
+      key: the name without the extension.
+      extension: in lower case.
+    """
+
+    status: int
+    where: int
+    kind: int = END
+    after: int = 0
+    content: int = 0
+    size: int = 0
+    key: bytes = b""
+    extension: bytes = b""
+
+
+class _Fault(Exception):
+    """A member is not whole or malformed, or there is none any more: its status, and where."""
+
+
+def read_number(field: bytes, at: int) -> int:
+    """A number of a header: octal digits between spaces, up to a zero byte, or a byte 128 and a number of 11 bytes."""
+    if field[0] == 128:
+        value = int.from_bytes(field[1:], "big")
+    else:
+        text = field.lstrip(b" ")
+        digits = text[: next((k for k, byte in enumerate(text) if byte in b" \0"), len(text))]
+        if any(digit not in b"01234567" for digit in digits):
+            raise _Fault(BAD_NUMBER, at)
+        value = int(digits or b"0", 8)
+    if value > LARGEST:
+        raise _Fault(BAD_NUMBER, at)
+    return value
+
+
+def read_pax(content: bytes, at_header: int) -> tuple[bytes | None, int | None]:
+    """The name and the size in an extended header of POSIX: lines "LENGTH KEY=VALUE", whose length counts all of the line."""
+    name, size, at = None, None, 0
+    while at < len(content) and content[at]:
+        length, space, _ = content[at : at + 12].partition(b" ")
+        if not space or not length or any(digit not in b"0123456789" for digit in length):
+            raise _Fault(BAD_EXTENSION, at_header)
+        line = content[at : at + int(length)]
+        if int(length) > len(line) or int(length) < len(length) + 2 or line[-1] != NEWLINE:
+            raise _Fault(BAD_EXTENSION, at_header)
+        key, equals, value = line[len(length) + 1 : -1].partition(b"=")
+        if not equals:
+            raise _Fault(BAD_EXTENSION, at_header)
+        if key == b"path":
+            name = value
+        elif key == b"size":
+            if not 1 <= len(value) <= 18 or any(digit not in b"0123456789" for digit in value):
+                raise _Fault(BAD_EXTENSION, at_header)
+            size = int(value)
+        elif key.startswith(b"GNU.sparse."):
+            raise _Fault(UNSUPPORTED, at_header)
+        at += len(line)
+    return name, size
+
+
+def read_member(buffer: Bytes, at: int) -> Member:
+    """The member whose first header is at `at`."""
+    try:
+        return _read_last(buffer, *_read_headers(buffer, at))
+    except _Fault as fault:
+        return Member(*fault.args)
+
+
+def _read_headers(buffer: Bytes, at: int) -> tuple[int, bytes, bytes | None, int | None]:
+    """Where the last header of a member is, that header, and the name and the size in those before it."""
+    name: bytes | None = None
+    size: int | None = None
+    first = at
+    while True:
+        if at + BLOCK > buffer.size:
+            raise _Fault(INCOMPLETE, at + BLOCK)
+        header = buffer[at : at + BLOCK].tobytes()
+        if not any(header):
+            raise _Fault(OK if at == first else BAD_EXTENSION, at)
+        _check_sum(header, at)
+        own = read_number(header[SIZE : SIZE + SIZE_BYTES], at)
+        if header[TYPE] not in EXTENDING:
+            return at, header, name, size
+        if own > LONGEST_EXTENSION:
+            raise _Fault(BAD_EXTENSION, at)
+        content, after = at + BLOCK, at + BLOCK + _whole_blocks(own)
+        if after > buffer.size:
+            raise _Fault(INCOMPLETE, after + BLOCK)
+        held = buffer[content : content + own].tobytes()
+        path, told = None, None
+        if header[TYPE] == LONG_NAME:
+            path = held.partition(b"\0")[0]
+        elif header[TYPE] != LONG_LINK:
+            path, told = read_pax(held, at)
+            if header[TYPE] == PAX_OF_ALL and (path is not None or told is not None):
+                raise _Fault(BAD_EXTENSION, at)
+        name = path if name is None else name
+        size = told if size is None else size
+        at = after
+
+
+def _read_last(buffer: Bytes, at: int, header: bytes, name: bytes | None, size: int | None) -> Member:
+    """The member with this last header, and the name and the size that those before it hold."""
+    kind, content = header[TYPE], at + BLOCK
+    if name is None:
+        name = header[NAME : NAME + NAME_BYTES].partition(b"\0")[0]
+        prefix = header[PREFIX : PREFIX + PREFIX_BYTES].partition(b"\0")[0]
+        if header[MAGIC : MAGIC + 6] == b"ustar\0" and prefix:
+            name = prefix + b"/" + name
+    if kind in WITHOUT_CONTENT or (kind == 0 and name.endswith(b"/")):
+        return Member(OK, at, OTHER, content)
+    size = read_number(header[SIZE : SIZE + SIZE_BYTES], at) if size is None else size
+    after = content + _whole_blocks(size)
+    if kind not in REGULAR and kind not in IGNORED:
+        raise _Fault(UNSUPPORTED, at)
+    if kind in REGULAR and (not name or name.startswith(b"/") or b".." in name.split(b"/") or b"\0" in name):
+        raise _Fault(BAD_NAME, at)
+    folder, slash, base = name.rpartition(b"/")
+    stem, dot, extension = base.partition(b".")
+    top = name.partition(b"/")[0]
+    meta = len(top) >= 4 and top.startswith(b"__") and top.endswith(b"__")
+    whole = after <= buffer.size
+    status, where = (OK, at) if whole else (INCOMPLETE, after + BLOCK)
+    if kind in IGNORED or not stem or not dot or meta:
+        return Member(status, where, OTHER, after)
+    return Member(status, where, FILE, after, content, size, folder + slash + stem, extension.lower())
+
+
+def _check_sum(header: bytes, at: int) -> None:
+    told = read_number(header[SUM : SUM + SUM_BYTES], at)
+    counted = header[:SUM] + b" " * SUM_BYTES + header[SUM + SUM_BYTES :]
+    unsigned = sum(counted)
+    if told not in (unsigned, unsigned - 256 * sum(byte > 127 for byte in counted)):
+        raise _Fault(BAD_CHECKSUM, at)
+
+
+# ----------------------------------------------------------------------------
+# The members of tar archives, as compiled code reads them: what `read_member` does in Python.
+#
+# Positions and lengths are those of the buffer; -1 means none, or malformed.
+# ----------------------------------------------------------------------------
 
 
 @inlined
@@ -129,26 +289,6 @@ def _until_zero(buffer: Bytes, at: int, most: int) -> int:
 
 
 @inlined
-def _is_key(buffer: Bytes, at: int, length: int, which: int) -> bool:
-    """True if a key of an extended header is "path" (1), "size" (2), or begins with "GNU.sparse." (3)."""
-    if which == 1:
-        text = (112, 97, 116, 104, 0, 0, 0, 0, 0, 0, 0)
-        need = 4
-    elif which == 2:
-        text = (115, 105, 122, 101, 0, 0, 0, 0, 0, 0, 0)
-        need = 4
-    else:
-        text = (71, 78, 85, 46, 115, 112, 97, 114, 115, 101, 46)
-        need = 11
-    if length < need or (which != 3 and length != need):
-        return False
-    for k in range(need):
-        if load_u8(buffer, at + k) != text[k]:
-            return False
-    return True
-
-
-@inlined
 def _pax(buffer: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
     """The status of an extended header, the span of the name in it (-1: none), and the size (-1: none)."""
     name_at, name_size, size = -1, 0, -1
@@ -168,9 +308,10 @@ def _pax(buffer: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
             value += 1
         if value == end - 1:
             return BAD_EXTENSION, -1, 0, -1
-        if _is_key(buffer, key, value - key, 1):
+        length = value - key
+        if length == 4 and has_text(buffer, key, _KEYS, 0, 4):
             name_at, name_size = value + 1, end - 2 - value
-        elif _is_key(buffer, key, value - key, 2):
+        elif length == 4 and has_text(buffer, key, _KEYS, 4, 8):
             if not 1 <= end - 2 - value <= 18:
                 return BAD_EXTENSION, -1, 0, -1
             size = 0
@@ -179,7 +320,7 @@ def _pax(buffer: Bytes, at: int, stop: int) -> tuple[int, int, int, int]:
                 if digit < 0 or digit > 9:
                     return BAD_EXTENSION, -1, 0, -1
                 size = 10 * size + digit
-        elif _is_key(buffer, key, value - key, 3):
+        elif length >= 11 and has_text(buffer, key, _KEYS, 8, 19):
             return UNSUPPORTED, -1, 0, -1
         at = end
     return OK, name_at, name_size, size
@@ -255,11 +396,6 @@ def _headers(buffer: Bytes, at: int) -> tuple[int, int, int, int, int, int]:
         if told < 0:
             told = size
         at = after
-
-
-@inlined
-def _whole_blocks(size: int) -> int:
-    return (size + BLOCK - 1) // BLOCK * BLOCK
 
 
 @inlined
@@ -420,18 +556,9 @@ def locate_reference(
       The number of samples before the first one at fault; `OK`, or `UNKNOWN`, `TWICE` or `NO_ROOM` (for keys); the offset of
       the member at fault, or the bytes that all keys so far need; and how many bytes of `keys` were written.
     """
-    rows, wide = starts.size, columns.size
-    if sizes.size != rows or key_ends.size != rows or ends.size != wide or content.size != lengths.size:
-        raise ValueError(
-            "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
-        )
-    if np.any(columns < 0) or (rows and np.any(columns >= lengths.size // rows)):
-        raise ValueError("locate_members: there must be a place for each sample in each column")
-    if np.any(np.diff(ends, prepend=0) < 0) or (wide and ends[-1] > names.size):
-        raise ValueError("locate_members: ends must not decrease and stay within the names")
-    if np.any(starts < 0) or np.any(sizes < 0) or np.any(sizes > buffer.size) or np.any(starts > buffer.size - sizes):
-        raise ValueError("locate_members: samples must be within the buffer")
-    texts = [names[a:b].tobytes() for a, b in zip([0, *ends.tolist()[:-1]], ends.tolist(), strict=True)] if wide else []
+    _check_locate(buffer, starts, sizes, names, ends, columns, content, lengths, key_ends)
+    rows = starts.size
+    texts = [names[begin:end].tobytes() for begin, end in pairwise([0, *ends.tolist()])]
     key_bytes = 0
     for row, (start, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
         position, stop, named = start, start + size, False
@@ -522,13 +649,32 @@ def _found(buffer: Bytes, at: int, stop: int, names: Bytes, ends: Ints) -> int:
 
 
 @inlined
-def _check_names(names: Bytes, ends: Ints, columns: Ints, places: int, rows: int) -> None:
+def _check_locate(
+    buffer: Bytes,
+    starts: Ints,
+    sizes: Ints,
+    names: Bytes,
+    ends: Ints,
+    columns: Ints,
+    content: IntsOut,
+    lengths: IntsOut,
+    key_ends: IntsOut,
+) -> None:
+    """Raise an error for arguments of `locate_members` that do not fit together."""
+    rows = starts.size
+    if sizes.size != rows or key_ends.size != rows or ends.size != columns.size or content.size != lengths.size:
+        raise ValueError(
+            "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
+        )
     for which in range(columns.size):
-        if columns[which] < 0 or (rows > 0 and columns[which] >= places // rows):
+        if columns[which] < 0 or (rows > 0 and columns[which] >= lengths.size // rows):
             raise ValueError("locate_members: there must be a place for each sample in each column")
     for which in range(columns.size):
         if ends[which] < (ends[which - 1] if which else 0) or ends[which] > names.size:
             raise ValueError("locate_members: ends must not decrease and stay within the names")
+    for row in range(rows):
+        if starts[row] < 0 or sizes[row] < 0 or sizes[row] > buffer.size or starts[row] > buffer.size - sizes[row]:
+            raise ValueError("locate_members: samples must be within the buffer")
 
 
 @kernel(locate_reference)
@@ -546,15 +692,8 @@ def locate_members(
     key_ends: IntsOut,
 ) -> tuple[int, int, int, int]:
     """See `locate_reference`."""
+    _check_locate(buffer, starts, sizes, names, ends, columns, content, lengths, key_ends)
     rows = starts.size
-    if sizes.size != rows or key_ends.size != rows or ends.size != columns.size or content.size != lengths.size:
-        raise ValueError(
-            "locate_members: starts, sizes and key_ends, names and columns, content and lengths must agree"
-        )
-    _check_names(names, ends, columns, lengths.size, rows)
-    for row in range(rows):
-        if starts[row] < 0 or sizes[row] < 0 or sizes[row] > buffer.size or starts[row] > buffer.size - sizes[row]:
-            raise ValueError("locate_members: samples must be within the buffer")
     key_bytes = 0
     for row in range(rows):
         position, stop, named = starts[row], starts[row] + sizes[row], False

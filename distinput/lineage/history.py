@@ -23,11 +23,11 @@ from distinput.kernels.protobuf import varint_bytes
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
     StepRecords,
+    check_no_steps_left_out,
     described,
     located_part,
     located_rows,
     looks_back,
-    may_leave_out_steps,
     replayed,
     replica_rows,
     resealed,
@@ -456,11 +456,7 @@ class KeptRecords:
         place, running = place_in(dataset.node, dataset._runs(), state)
         if number not in self._made:
             _, running = resumed(dataset.node, running, place)
-            if may_leave_out_steps(self._source, dataset.node):
-                raise UnimplementedError(
-                    "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
-                    "which workers find out together; Ledger.replay gives the step itself"
-                )
+            check_no_steps_left_out(self._source, dataset.node, "Ledger.replay gives the step itself")
             self._made[number] = followed(running.node, self._epoch)
         tree = self._made[number]
         return tree, tree.elements(place["at"], place["skip"] + skip, count)

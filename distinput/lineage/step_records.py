@@ -346,11 +346,7 @@ class StepRecords:
                 node = _drawn(source.tree_of(number), drawn_seeds(nodes[0]))
             else:
                 node = nodes[number if len(nodes) > 1 else 0]
-            if may_leave_out_steps(source, node):
-                raise UnimplementedError(
-                    "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, "
-                    "which workers find out together; take larger batches, or policy DATA"
-                )
+            check_no_steps_left_out(source, node, "take larger batches, or policy DATA")
             self._made[number] = numbered(node, read=self._read)
         return self._made[number]
 
@@ -362,6 +358,15 @@ def may_leave_out_steps(source: StepSource, tree: Node) -> bool:
     """
     replicas = source.terms.replicas
     return replicas.workers > 1 and leaves_out_steps(tree, replicas.count, assumed=True)
+
+
+def check_no_steps_left_out(source: StepSource, tree: Node, cure: str) -> None:
+    """Raise UnimplementedError, which names a cure, if workers may leave out steps of this tree."""
+    if may_leave_out_steps(source, tree):
+        raise UnimplementedError(
+            "locate: some batches have fewer rows than there are replicas, and steps without any row are left out, which "
+            f"workers find out together; {cure}"
+        )
 
 
 def _drawn(node: Node, seeds: Sequence[int]) -> Node:

@@ -137,6 +137,17 @@ def difference(given: Sequence[Any], expected: Sequence[Any]) -> str | None:
     return None
 
 
+def check_same(what: str, given: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Refuse exact elements that are not the expected ones.
+
+    Raises:
+      AssertionError: they are not; the message begins with `what`.
+    """
+    wrong = difference(given, expected)
+    if wrong is not None:
+        raise AssertionError(f"{what}: {wrong}")
+
+
 def rows_of(batch: Any) -> list[Any]:
     """The rows of a batch, as exact values."""
     structure = structure_of(batch)

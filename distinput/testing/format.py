@@ -24,7 +24,7 @@ from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.slices import from_tensor_slices
 from distinput.testing.dataset import check_dataset
-from distinput.testing.elements import difference, exact, hold, matches
+from distinput.testing.elements import check_same, exact, hold, matches
 
 _MOST_CUTS = 40
 """The most places to try: cuts between parts, rows to seek, bytes to damage."""
@@ -58,12 +58,6 @@ def _coded(position: Position) -> Position:
     return made
 
 
-def _same(what: str, found: Sequence[Any], expected: Sequence[Any]) -> None:
-    wrong = difference(found, expected)
-    if wrong is not None:
-        raise AssertionError(f"{what}: {wrong}")
-
-
 def _some(count: int) -> list[int]:
     """Numbers from 0 to `count`: all, or the first, the last and some between them."""
     if count <= _MOST_CUTS:
@@ -85,8 +79,8 @@ def _value(files: _Files) -> None:
 
 def _reads(files: _Files) -> None:
     for number, (path, records) in enumerate(files.records.items()):
-        _same(f"{path}: a second time", _records(files.format.read(path)), records)
-        _same(f"{path}: from start() on", _records(files.format.read(path, files.format.start())), records)
+        check_same(f"{path}: a second time", _records(files.format.read(path)), records)
+        check_same(f"{path}: from start() on", _records(files.format.read(path, files.format.start())), records)
         if files.expected is None:
             continue
         given = [element for block, _ in files.format.read(path) for element in block.elements()]
@@ -105,7 +99,7 @@ def _positions(files: _Files) -> None:
             done += block.size
             if after.get("row") != done:
                 raise AssertionError(f"{path}: the position behind {done} records must say so as 'row', got {after}")
-            _same(f"{path}: from {after} on", _records(files.format.read(path, _coded(after))), records[done:])
+            check_same(f"{path}: from {after} on", _records(files.format.read(path, _coded(after))), records[done:])
 
 
 def _rows(files: _Files) -> None:
@@ -126,7 +120,7 @@ def _seek(files: _Files) -> None:
                     raise AssertionError(f"{path}: seek(0) must give the first position, got None")
                 continue
             found = _records(files.format.read(path, _coded(position)))
-            _same(f"{path}: from seek({row}), {position}, on", found, records[row:])
+            check_same(f"{path}: from seek({row}), {position}, on", found, records[row:])
 
 
 def _fragment(files: _Files, fragment: Fragment) -> list[Any]:
@@ -139,14 +133,14 @@ def _fragment(files: _Files, fragment: Fragment) -> list[Any]:
     for block, after in files.format.read_fragment(fragment):
         done += block.size
         rest = _records(files.format.read_fragment(fragment, _coded(after)))
-        _same(f"{what}, from {after} on", rest, records[done:])
+        check_same(f"{what}, from {after} on", rest, records[done:])
     return records
 
 
 def _fragments(files: _Files) -> None:
     for path, records in files.records.items():
         found = [record for fragment in files.format.fragments(path) for record in _fragment(files, fragment)]
-        _same(f"{path}: its fragments together", found, records)
+        check_same(f"{path}: its fragments together", found, records)
 
 
 def _parts(files: _Files) -> bool | None:
@@ -164,7 +158,7 @@ def _parts(files: _Files) -> bool | None:
 
 def _same_parts(files: _Files, path: str, cuts: Sequence[int], records: Sequence[Any]) -> None:
     found = [record for a, b in pairwise(cuts) for record in _fragment(files, files.format.part(path, a, b))]
-    _same(f"{path}: its parts, cut at units {list(cuts)}", found, records)
+    check_same(f"{path}: its parts, cut at units {list(cuts)}", found, records)
 
 
 def _fetch(files: _Files) -> bool | None:
@@ -176,7 +170,7 @@ def _fetch(files: _Files) -> bool | None:
         for rows in (np.arange(count), np.arange(count)[::-1], np.arange(3 * count) * 7 % max(1, count)):
             block = files.format.fetch(path, np.ascontiguousarray(rows, np.int64))
             found = [exact(element) for element in block.elements()]
-            _same(f"{path}: fetch({rows.tolist()!s:.60})", found, [records[row] for row in rows])
+            check_same(f"{path}: fetch({rows.tolist()!s:.60})", found, [records[row] for row in rows])
         for row in (count, -1):
             try:
                 files.format.fetch(path, np.array([row], np.int64))
@@ -190,7 +184,7 @@ def _groups(files: _Files) -> None:
     for path, records in files.records.items():
         for size, given in ((2, 0), (3, 1), (1000, 7)):
             found = _records(files.format.read_groups(path, None, size, given))
-            _same(f"{path}: read_groups of {size} behind {given}", found, records)
+            check_same(f"{path}: read_groups of {size} behind {given}", found, records)
 
 
 def _portions(files: _Files) -> bool | None:
@@ -203,7 +197,7 @@ def _portions(files: _Files) -> bool | None:
             if len(rows) != portion.rows:
                 raise AssertionError(f"{path}: a portion of {portion.rows} rows gives {len(rows)}")
             found += rows
-        _same(f"{path}: its portions together", found, records)
+        check_same(f"{path}: its portions together", found, records)
     return None
 
 
@@ -230,7 +224,7 @@ def _damage(files: _Files) -> None:
         for size in _some(len(content))[:-1]:
             found = _damaged(files, content[:size], f"{path}, cut to {size} of {len(content)} bytes")
             # The record at the cut may be delivered incomplete, as a line of text is.
-            _same(f"{path}, cut to {size} bytes: all but its last record", found[:-1], records[: len(found[:-1])])
+            check_same(f"{path}, cut to {size} bytes: all but its last record", found[:-1], records[: len(found[:-1])])
         for byte in _some(len(content) - 1) if content else ():
             flipped = bytearray(content)
             flipped[byte] ^= 1 << byte % 8

@@ -230,6 +230,11 @@ def length(*args: Any) -> int:
     return digest(*args) % 4
 
 
+def token_count(*args: Any) -> Any:
+    """The number of tokens that an element is taken to have."""
+    return np.int64(digest(*args) % 10)
+
+
 def digest(*args: Any) -> int:
     """A number that an element decides, by its values and shapes."""
     return sum(place * _digest(leaf) for place, leaf in enumerate(flatten(whole(args)), 1)) % 1_000_003

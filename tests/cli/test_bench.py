@@ -11,7 +11,7 @@ import pytest
 
 import distinput as di
 from distinput.cli import main
-from distinput.cli.output import Progress
+from distinput.data.progress import ProgressBar
 from distinput.kernels import kernel
 from distinput.kernels.checksums import crc32c
 from distinput.kernels.kernel import Kernel
@@ -53,29 +53,29 @@ def test_a_pass_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, total, exact",
+    "words, low, high",
     [
-        (["ds"], 50, True),
-        (["ds", "--elements", "60"], 50, True),
-        (["ds", "--elements", "20"], 20, True),
-        (["thinned"], 50, False),
-        (["thinned", "--elements", "20"], 20, False),
-        (["endless", "--elements", "20"], 20, True),
-        (["endless", "--seconds", "0.01"], None, False),
+        (["ds"], 50, 50),
+        (["ds", "--elements", "60"], 50, 50),
+        (["ds", "--elements", "20"], 20, 20),
+        (["thinned"], 0, 50),
+        (["thinned", "--elements", "20"], 0, 20),
+        (["endless", "--elements", "20"], 20, 20),
+        (["endless", "--seconds", "0.01"], 0, None),
     ],
 )
 def test_the_bar_knows_the_bounds(
-    words: list[str], total: int | None, exact: bool, monkeypatch: pytest.MonkeyPatch
+    words: list[str], low: int, high: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
 
-    def noting(total: int | None, what: str, *, exact: bool = True) -> Progress:
-        told.append((total, what, exact))
-        return Progress(total, what, exact=exact)
+    def noting(low: int, high: int | None, *, leave: bool) -> ProgressBar:
+        told.append((low, high, leave))
+        return ProgressBar(low, high, leave=leave)
 
-    monkeypatch.setattr("distinput.cli.dataset_commands.Progress", noting)
+    monkeypatch.setattr("distinput.cli.dataset_commands.ProgressBar", noting)
     assert main(["bench", f"train_to_measure:{words[0]}", *words[1:]]) == 0
-    assert told == [(total, "elements", exact)]
+    assert told == [(low, high, False)]
 
 
 def test_what_ends_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress is shown on a terminal alone."""
+"""Commands show on a terminal alone how far they are."""
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
-from distinput.cli.output import Progress
+from distinput.cli.main import main
 
 
 class Terminal(io.StringIO):
@@ -14,43 +15,26 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("total", [10, None])
-def test_a_terminal_sees_it(monkeypatch: pytest.MonkeyPatch, total: int | None) -> None:
+def converted(monkeypatch: pytest.MonkeyPatch, folder: Path, screen: io.StringIO) -> str:
+    """What standard error gets while ten lines become Parquet."""
+    monkeypatch.setattr(sys, "stderr", screen)
+    (folder / "lines.txt").write_text("a\n" * 10, encoding="utf-8")
+    assert main(["convert", str(folder / "lines.txt"), "--to", "parquet", "-o", str(folder / "made")]) == 0
+    return screen.getvalue()
+
+
+def test_a_terminal_sees_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    with Progress(total, "records") as progress:
-        progress.reach(4)
-    assert "4 of 10 records" in screen.getvalue() if total else "4 records" in screen.getvalue()
-    assert screen.getvalue().endswith("\r\033[K")
+    monkeypatch.setitem(sys.modules, "rich", None)
+    shown = converted(monkeypatch, tmp_path, Terminal())
+    assert "10 records" in shown
+    assert shown.endswith("\r\033[K")
 
 
-@pytest.mark.parametrize("drawn", ["a line", "tqdm"])
-def test_a_bound_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch, drawn: str) -> None:
-    if drawn == "tqdm":
-        pytest.importorskip("tqdm", reason="the extra `progress`")
-    else:
-        monkeypatch.setitem(sys.modules, "tqdm", None)
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    with Progress(10, "records", exact=False) as progress:
-        progress.reach(4)
-    assert "at most" in screen.getvalue()
+def test_nobody_else_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert converted(monkeypatch, tmp_path, io.StringIO()) == ""
 
 
-def test_nobody_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", pipe)
-    with Progress(10, "records") as progress:
-        progress.reach(10)
-    assert pipe.getvalue() == ""
-
-
-def test_tqdm_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tqdm_where_it_is_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("tqdm", reason="the extra `progress`")
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    with Progress(10, "records") as progress:
-        progress.reach(4)
-        progress.reach(10)
-    assert "records" in screen.getvalue()
+    assert "records" in converted(monkeypatch, tmp_path, Terminal())

@@ -47,6 +47,14 @@ def test_bounds_are_said(low: int, high: int | None, text: str) -> None:
     assert last.endswith("note 2\n")
 
 
+def test_it_may_be_told_how_many_are_done() -> None:
+    stream = Terminal()
+    with ProgressBar(10, 10, unit="records", kind="plain", stream=stream) as bar:
+        bar.reach(4)
+    assert bar.done == 4
+    assert "4 of 10 records" in stream.getvalue()
+
+
 def test_a_line_that_does_not_stay_vanishes() -> None:
     text = shown(3, 3, leave=False)
     assert "\n" not in text

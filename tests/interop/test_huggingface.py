@@ -74,6 +74,23 @@ def test_files_of_a_dataset_are_mapped_and_laws_hold(tmp_path: Any) -> None:
     assert stored <= first.ctypes.data < stored + loaded.data.table["x"].chunk(0).buffers()[1].size
 
 
+@pytest.mark.parametrize(
+    "arrays, shape, message",
+    [
+        ([[[1, 2, 3], [4]]], (2, 2), r"column 'x' holds arrays that have not the shape \(2, 2\)"),
+        ([[[1, 2], [3, 4, 5]]], (None, 2), r"column 'x' holds arrays that have not the shape \(None, 2\)"),
+        ([[[1, 2], [3, 4]], None], (2, 2), "column 'x' has nulls in an array"),
+        ([[[1, 2], None]], (2, 2), "column 'x' has nulls in an array"),
+        ([[[1, 2], [3, None]]], (None, 2), "column 'x' has nulls in an array"),
+    ],
+)
+def test_arrays_of_another_shape_are_refused(arrays: Any, shape: Any, message: str) -> None:
+    features = datasets.Features({"x": datasets.Array2D(shape, "int32")})
+    given = datasets.Dataset.from_dict({"x": arrays}, features=features)
+    with pytest.raises(InvalidArgumentError, match=message):
+        hf.from_hf(given)
+
+
 def test_features_say_what_columns_are() -> None:
     features = datasets.Features(
         {

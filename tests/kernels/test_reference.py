@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distinput import kernels
-from distinput.kernels import dealing, example_values, plain_csv, plain_json, random_orders, tar_samples
+from distinput.kernels import dealing, example_values, plain_csv, random_orders, tar_samples
 from distinput.kernels.kernel import KERNELS
 from tests.archives import strange_archive
 from tests.checksum import masked_checksum
@@ -675,7 +675,7 @@ def plain_objects(draw: Draw) -> list[Any]:
     written_as = draw(st.sampled_from([0, 0, plain_csv.AS_WRITTEN]))
     for kind, end in zip(kinds, ends.tolist(), strict=True):
         columns += [end, kind + written_as * (plain_csv.LEFT_OUT < kind < plain_csv.TEXT), size]
-        size += -(-max(0, n) * plain_json.WIDTHS[kind] // 8) * 8
+        size += -(-max(0, n) * plain_csv.WIDTHS[kind] // 8) * 8
     out = out_of(max(0, size - draw(st.sampled_from([0] * 19 + [8]))), np.uint8)
     text = to_array(content).copy()[: draw(st.sampled_from([0, None, None, 1]))]
     return [to_array(content), n, to_array(b"".join(names)), draw(spoilt(st.just(ints(columns)))), out, text]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.kernels import tar_header as tar
+from distinput.kernels import tar_samples as tar
 from distinput.kernels.tar_samples import locate_members, locate_reference, scan_samples
 from tests.archives import tar_bytes, with_checksum
 

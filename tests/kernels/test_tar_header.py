@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from distinput.kernels.tar_header import END, FILE, INCOMPLETE, OK, OTHER, read_member
+from distinput.kernels.tar_samples import END, FILE, INCOMPLETE, OK, OTHER, read_member
 from tests.archives import tar_bytes
 
 CONTENT = np.frombuffer(tar_bytes({"a.b/0.SEG.png": b"12", "README": b""}), np.uint8)

@@ -179,43 +179,24 @@ class StandIn(NDArrayOperatorsMixin):
         order = order or range(self.ndim - 1, -1, -1)
         return self.lent(self.block.transpose(0, *[axis % self.ndim + 1 for axis in order]))
 
-    def squeeze(self, axis: int | None = None) -> "StandIn":
-        """An element without axes of size 1."""
-        return self.rules.function(np.squeeze, (self,), {"axis": axis})  # type: ignore[no-any-return]
-
     def swapaxes(self, a: int, b: int) -> "StandIn":
         """Two axes of an element exchanged."""
         return self.lent(self.block.swapaxes(a % self.ndim + 1, b % self.ndim + 1))
 
-    def clip(self, low: Any = None, high: Any = None) -> Any:
-        """Values below `low` are `low`, above `high` they are `high`."""
-        return np.clip(self, low, high)
 
-    def round(self, decimals: int = 0) -> Any:
-        """Each value rounded."""
-        return np.round(self, decimals)
-
-    def take(self, indices: Any, axis: int | None = None) -> Any:
-        """Values at these places."""
-        return self.rules.function(np.take, (self, indices), {"axis": axis})
-
-    def dot(self, other: Any) -> Any:
-        """As `numpy.dot`."""
-        return self.rules.function(np.dot, (self, other), {})
-
-
-def _reduction(name: str) -> Any:
+def _method(name: str) -> Any:
     function = getattr(np, name)
 
-    def method(self: StandIn, axis: Any = None, **options: Any) -> Any:
-        return self.rules.function(function, (self,), {"axis": axis, **options})
+    def method(self: StandIn, *args: Any, **options: Any) -> Any:
+        return self.rules.function(function, (self, *args), options)
 
     method.__name__, method.__doc__ = name, f"As `numpy.{name}` of an element."
     return method
 
 
-for _name in ("all", "any", "argmax", "argmin", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var"):
-    setattr(StandIn, _name, _reduction(_name))
+_METHODS = "all any argmax argmin clip cumsum dot max mean min prod round squeeze std sum take var"
+for _name in _METHODS.split():
+    setattr(StandIn, _name, _method(_name))
 
 
 def rank(value: Any) -> int:

@@ -744,18 +744,12 @@ def _leaf(leaf: Any, sharding: Any, name: str) -> Any:
         )
     if not parts[0].shape:
         if not isinstance(leaf, DistributedValues):
-            return _everywhere(parts[0], sharding)
+            host = np.asarray(parts[0])
+            return jax.make_array_from_callback((), replicated(sharding), lambda _: host)
         parts = [part.reshape(1) for part in parts]
     size = parts[0].shape[0]
     rows, starts = _places(sharding, len(parts), size, parts[0].ndim, name)
     return put_pieces(f"{_WHOLE}: {name}", [parts], [sharding], size, starts, rows)[0]
-
-
-def _everywhere(value: Any, sharding: Any) -> Any:
-    if isinstance(sharding, NamedSharding):
-        sharding = NamedSharding(sharding.mesh, PartitionSpec())
-    host = np.asarray(value)
-    return jax.make_array_from_callback((), sharding, lambda _: host)
 
 
 def _places(sharding: Any, count: int, size: int, dimensions: int, name: str) -> tuple[int, Sequence[int]]:

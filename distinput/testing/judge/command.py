@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from distinput.files.sink import Sink
 from distinput.testing.judge.judging import judge
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders import LOADERS
 from distinput.testing.judge.loaders.known import EVERY, Known, made
 from distinput.testing.judge.processes import HOWS
-from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport
+from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport, write_reports
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
@@ -115,8 +114,7 @@ def run(given: argparse.Namespace) -> bool:
     if given.json:
         print(WRITERS["json"](reports))
     if given.output is not None:
-        with Sink(str(given.output)) as sink:
-            sink.write(WRITERS[SUFFIXES[given.output.suffix]](reports).encode())
+        write_reports(str(given.output), reports)
     return bool(given.all) or all(report.ok for report in reports)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from distinput.files.sink import Sink
 from distinput.testing.judge.command import numbers_in
 from distinput.testing.judge.judging import begin, ruling
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.loaders.known import made
-from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport, Ruling, Verdict
+from distinput.testing.judge.report import SUFFIXES, WRITERS, JudgeReport, Ruling, Verdict, write_reports
 from distinput.testing.judge.trial import Trial
 
 
@@ -114,8 +113,7 @@ class PytestLaws:
         terminalreporter.write_line(WRITERS["text"](reports))
         path = self._config.getoption("judge_report")
         if path is not None:
-            with Sink(path) as sink:
-                sink.write(WRITERS[SUFFIXES[Path(path).suffix]](reports).encode())
+            write_reports(path, reports)
 
     def _reports(self) -> Iterator[JudgeReport]:
         for loader in dict.fromkeys([each["loader"] for each in self._told]):

@@ -2,6 +2,7 @@
 """What the judge says: findings, a report, and tables of reports."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -9,6 +10,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from distinput.files.sink import Sink
 from distinput.names.lazy import dataclass
 from distinput.reports.markup import Markup, tag
 
@@ -313,3 +315,9 @@ WRITERS: Mapping[str, Callable[[Sequence[JudgeReport]], str]] = MappingProxyType
 
 SUFFIXES: Mapping[str, str] = MappingProxyType({".html": "html", ".json": "json", ".md": "markdown", ".txt": "text"})
 """Names of files and the ways to write them."""
+
+
+def write_reports(path: str, reports: Sequence[JudgeReport]) -> None:
+    """Write reports to a file, in the format that its suffix names, one of `SUFFIXES`."""
+    with Sink(path) as sink:
+        sink.write(WRITERS[SUFFIXES[os.path.splitext(path)[1]]](reports).encode())

@@ -16,7 +16,7 @@ from distinput.ops.take import Skip, Take
 from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node, cardinality_bounds, walk
 from distinput.rewrite import RULES, Running, rewrite
 from distinput.testing.block_sizes import small_blocks
-from distinput.testing.elements import difference, matches
+from distinput.testing.elements import check_same, difference, matches
 from distinput.testing.laws.trace import MOST, PassTrace, begun, elements_from, most_of, states_from
 from distinput.values.nest import structure_of
 from distinput.values.ragged_tensor import RaggedTensor
@@ -227,9 +227,7 @@ def _check_order(step: Node, elements: list[Any], given: list[Any]) -> None:
     if step.shuffles and Counter(elements) != Counter(given):
         raise AssertionError(f"{step} says that it shuffles, but its elements are not those of its input")
     if step.transparent:
-        wrong = difference(elements, given)
-        if wrong is not None:
-            raise AssertionError(f"{step} says that its elements are those of its input: {wrong}")
+        check_same(f"{step} says that its elements are those of its input", elements, given)
         if step.start(0) != step.inputs[0].start(0):
             raise AssertionError(f"{step} says that its states are those of its input, but begins with {step.start(0)}")
 
@@ -342,9 +340,7 @@ def check_rewrites(dataset: Dataset, *, most: int = MOST) -> None:
         for position, state in enumerate(trace.states):
             coded = json.loads(json.dumps(state))
             rest = PassTrace.of(DatasetIterator(dataset.node, Running(running), coded), most)
-            wrong = difference(rest.elements[: most - position], trace.rest(position))
-            if wrong is not None:
-                raise AssertionError(f"{what}, restart at {position}: {wrong}")
+            check_same(f"{what}, restart at {position}", rest.elements[: most - position], trace.rest(position))
 
 
 def exact_spec(node: Node) -> Any:

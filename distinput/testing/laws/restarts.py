@@ -15,7 +15,7 @@ import numpy as np
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.plan.node import Node, walk
-from distinput.testing.elements import difference, exact
+from distinput.testing.elements import check_same, difference, exact
 from distinput.testing.laws.trace import MOST, PassTrace, elements_from, until_error
 from distinput.testing.left_behind import check_uses
 
@@ -164,13 +164,11 @@ def _check_keys(dataset: Dataset, elements: list[Any]) -> None:
     keys = [list(range(count)), list(range(0, count, 3))[::-1], [row * 7 % count for row in range(count)]]
     try:
         for rows in keys:
-            wrong = difference([exact(element) for element in dataset[rows]], [elements[row] for row in rows])
-            if wrong is not None:
-                raise AssertionError(f"dataset[{rows}]: {wrong}")
+            check_same(
+                f"dataset[{rows}]", [exact(element) for element in dataset[rows]], [elements[row] for row in rows]
+            )
         if count:
-            wrong = difference([exact(dataset[count - 1])], elements[-1:])
-            if wrong is not None:
-                raise AssertionError(f"dataset[{count - 1}]: {wrong}")
+            check_same(f"dataset[{count - 1}]", [exact(dataset[count - 1])], elements[-1:])
     except TypeError as error:
         named = _UNREACHED.match(str(error))
         if named is None or named[1] not in {step.op for step in walk(dataset.node)}:
@@ -246,13 +244,9 @@ def check_processes(fresh: Callable[[], Dataset], *, most: int = MOST) -> bool:
         rest = [repr(exact(element)) for element in islice(elements, most - middle)]
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         there, resumed = pool.submit(_elsewhere, fresh, state, most, middle).result()
-    wrong = difference(resumed, rest)
-    if wrong is not None:
-        raise AssertionError(f"another process: from the state at {middle}: {wrong}")
+    check_same(f"another process: from the state at {middle}", resumed, rest)
     if here[middle:] == rest:  # without a seed, each pass over a pipeline made anew has an order of its own
-        wrong = difference(there, here)
-        if wrong is not None:
-            raise AssertionError(f"another process: {wrong}")
+        check_same("another process", there, here)
     return True
 
 

@@ -18,7 +18,7 @@ from distinput.ops.shard import Shard
 from distinput.plan.options import AutoShardPolicy, Options, Policy
 from distinput.sharding.own_rows import with_common_order
 from distinput.sharding.policies import policy_named
-from distinput.testing.elements import difference, exact, rows_of
+from distinput.testing.elements import check_same, exact, rows_of
 from distinput.testing.laws.trace import elements_from, most_of
 from distinput.values.leaves import dtype_of
 from distinput.values.nest import structure_of
@@ -48,9 +48,7 @@ def check_shards(dataset: Dataset, num_shards: int) -> None:
         expected = whole[index::num_shards]
         # Behind the elements looked at, nothing is known of a shard; before the end of all, it must have no more.
         few = most if len(whole) < most else len(expected)
-        wrong = difference(elements_from(part, part.start(0), few), expected)
-        if wrong is not None:
-            raise AssertionError(f"shard {index} of {num_shards}: {wrong}")
+        check_same(f"shard {index} of {num_shards}", elements_from(part, part.start(0), few), expected)
 
 
 def check_workers(fresh: Callable[[], Dataset], workers: int, replicas: int, *, even: bool) -> None:
@@ -133,9 +131,7 @@ def check_policy(fresh: Callable[[], Dataset], policy: AutoShardPolicy | Policy 
         for worker, part in enumerate(sharded):
             expected = whole[worker::workers]
             few = len(expected) if cut else most
-            wrong = difference([exact(element) for element in islice(part, few)], expected)
-            if wrong is not None:
-                raise AssertionError(f"{what}: worker {worker}: {wrong}")
+            check_same(f"{what}: worker {worker}", [exact(element) for element in islice(part, few)], expected)
         return True
     if cut:
         return False
@@ -197,17 +193,12 @@ def check_distributed(strategy: Strategy, dataset: Dataset, options: Any = None)
             _check_step(strategy, step, parts)
             states.append(iterator.state())
         states.append(iterator.state())
-    wrong = difference(delivered, [row for batch in dataset.iter_pass(0) for row in rows_of(batch)])
-    if wrong is not None:
-        raise AssertionError(f"distributed over {strategy.num_replicas_in_sync}: {wrong}")
+    what = f"distributed over {strategy.num_replicas_in_sync}"
+    check_same(what, delivered, [row for batch in dataset.iter_pass(0) for row in rows_of(batch)])
     for position, state in enumerate(states):
         with distributed.restore(json.loads(json.dumps(state))) as iterator:
             rest = [[exact(part) for part in strategy.experimental_local_results(step)] for step in iterator]
-        wrong = difference(rest, steps[position:])
-        if wrong is not None:
-            raise AssertionError(
-                f"distributed over {strategy.num_replicas_in_sync}, restart at step {position}: {wrong}"
-            )
+        check_same(f"{what}, restart at step {position}", rest, steps[position:])
 
 
 def _check_step(strategy: Strategy, step: Any, parts: list[Any]) -> None:

@@ -21,8 +21,8 @@ from distinput.testing.pipeline import (
     OpArguments,
     Pipeline,
     applied,
-    digest,
     drawing,
+    token_count,
     with_policy,
 )
 from distinput.values.leaves import STRING
@@ -463,13 +463,9 @@ def _draw_tokens(draw: DrawFrom, p: Pipeline) -> OpArguments:
     return {"layout": layout, "own": own, **drawing(most=st.integers(1, 30), rows=st.one_of(st.none(), SMALL))(draw, p)}
 
 
-def _tokens(*args: Any) -> Any:
-    return np.int64(digest(*args) % 10)
-
-
 def _build_tokens(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.batch_by_tokens(
-        a["most"], a["layout"], _tokens if a["own"] else None, max_rows=a["rows"], on_longer="alone"
+        a["most"], a["layout"], token_count if a["own"] else None, max_rows=a["rows"], on_longer="alone"
     )
 
 
@@ -483,7 +479,7 @@ def _model_tokens(p: Pipeline, a: OpArguments) -> list[Any]:
     groups: list[list[Any]] = []
     sizes: list[int] = []
     for element in p.elements:
-        size = int(applied(_tokens, element)) if a["own"] else _first_dimension(p, element)
+        size = int(applied(token_count, element)) if a["own"] else _first_dimension(p, element)
         tokens = (len(sizes) + 1) * max([size, *sizes]) if a["layout"] == "padded" else size + sum(sizes)
         if not groups or tokens > a["most"] or len(sizes) == a["rows"]:
             groups.append([])

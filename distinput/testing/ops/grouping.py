@@ -21,6 +21,7 @@ from distinput.testing.pipeline import (
     digest,
     drawing,
     tensors,
+    token_count,
 )
 from distinput.tf.steps import Reducer, group_by_reducer
 
@@ -109,13 +110,9 @@ def _draw_bucket(draw: DrawFrom, p: Pipeline) -> OpArguments:
     }
 
 
-def _length(*args: Any) -> Any:
-    return np.int64(digest(*args) % 10)
-
-
 def _build_bucket(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.bucket_by_sequence_length(
-        _length, a["boundaries"], a["sizes"], no_padding=a["plain"], drop_remainder=a["drop"]
+        token_count, a["boundaries"], a["sizes"], no_padding=a["plain"], drop_remainder=a["drop"]
     )
 
 
@@ -123,7 +120,7 @@ def _model_bucket(p: Pipeline, a: OpArguments) -> list[Any]:
     made = stacked if a["plain"] else padded
     return _grouped(
         p,
-        lambda element: sum(boundary <= applied(_length, element) for boundary in a["boundaries"]),
+        lambda element: sum(boundary <= applied(token_count, element) for boundary in a["boundaries"]),
         lambda bucket: a["sizes"][bucket],
         lambda bucket, group: [made(p.spec, held) for held in cut(group, a["sizes"][bucket], drop=a["drop"])],
     )

@@ -286,12 +286,7 @@ MAPPING: tuple[Ingredient, ...] = (
 
 
 def _beside_a_number(*args: Any) -> Any:
-    *components, rng = args
-    return _together(*components), rng.integers(1 << 40)
-
-
-def _together(*components: Any) -> Any:
-    return components[0] if len(components) == 1 else components
+    return whole(args[:-1]), args[-1].integers(1 << 40)
 
 
 _draw = drawing(seed=st.one_of(st.none(), st.integers(-3, 9)), parallel=PARALLEL)
@@ -303,7 +298,7 @@ def _build(ds: Dataset, a: OpArguments) -> Dataset:
 
 def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
     """The elements as they are, each beside a number that no other one has."""
-    wanted = [applied(_together, element) for element in p.elements]
+    wanted = [applied(lambda *args: whole(args), element) for element in p.elements]
     if p.exact and [exact(element) for element, _ in seen] != [exact(element) for element in wanted]:
         raise AssertionError(f"map(rng=True): gave {seen!r} for {p.elements!r}")
     numbers = np.array([number for _, number in seen], np.int64)

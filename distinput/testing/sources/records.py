@@ -78,14 +78,14 @@ def by_file(a: dict[str, Any], record: Callable[[int], Any]) -> list[list[Any]]:
     return [[record(i) for i in islice(numbers, rows)] for rows in a["rows"]]
 
 
-def rows_with(a: dict[str, Any], names: list[str] | None, row: Callable[[int], dict[str, Any]]) -> list[Any]:
-    """The rows of several files in the order in which a dataset gives them, with these of their columns; None: all."""
+def rows_with(row: Callable[[int], dict[str, Any]], names: str = "columns") -> Callable[..., list[Any]]:
+    """A model: the rows of several files, with those of their columns that an argument names; None: all."""
 
-    def chosen(index: int) -> dict[str, Any]:
+    def chosen(index: int, columns: list[str] | None) -> dict[str, Any]:
         whole = row(index)
-        return {name: whole[name] for name in names or whole}
+        return {name: whole[name] for name in columns or whole}
 
-    return read_order(by_file(a, chosen), a["reads"])
+    return lambda _, a: read_order(by_file(a, lambda index: chosen(index, a[names])), a["reads"])
 
 
 def squeezed(data: bytes, compression: str) -> bytes:
@@ -218,10 +218,6 @@ def _draw_tar(draw: DrawFrom, _: Any) -> dict[str, Any]:
     return {**found, "rows": rows, "members": members}
 
 
-def _tar_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return rows_with(a, a["members"], _sample)
-
-
 RECORDS: tuple[Ingredient, ...] = (
     Ingredient("text", _build_text, in_order(_line), _draw_records),
     Ingredient("tfrecord", _build_tfrecord, in_order(record_of), _draw_records),
@@ -231,7 +227,7 @@ RECORDS: tuple[Ingredient, ...] = (
         in_order(digits),
         drawing(rows=FILES, reads=READS, compression=COMPRESSION, header=st.integers(0, 4), footer=st.integers(0, 4)),
     ),
-    Ingredient("tar", _build_tar, _tar_model, _draw_tar),
+    Ingredient("tar", _build_tar, rows_with(_sample, "members"), _draw_tar),
     Ingredient(
         "list_files",
         _build_listed,

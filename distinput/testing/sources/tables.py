@@ -69,11 +69,15 @@ def _table(rows: list[int]) -> dict[str, Any]:
     }
 
 
-def _build_parquet(_: None, a: dict[str, Any]) -> Dataset:
+def _of_parquet_files(a: dict[str, Any], **options: Any) -> ParquetDataset:
     def write(path: Path, rows: list[int]) -> None:
         write_parquet(str(path), _table(rows), row_group_size=a["group"])
 
-    return ParquetDataset(written({**a, "format": "parquet"}, write), a["columns"], num_parallel_reads=a["reads"])
+    return ParquetDataset(written({**a, "format": "parquet"}, write), **options)
+
+
+def _build_parquet(_: None, a: dict[str, Any]) -> Dataset:
+    return _of_parquet_files(a, columns=a["columns"], num_parallel_reads=a["reads"])
 
 
 def _draw_arrow(draw: DrawFrom, _: Any) -> dict[str, Any]:
@@ -146,8 +150,7 @@ def _lists(rows: list[Any]) -> Ragged:
     return Ragged(Dense(np.concatenate([np.empty(0), *rows])), np.cumsum(sizes) - sizes, sizes)
 
 
-def _table_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return rows_with(a, a["columns"], _table_row)
+_table_model = rows_with(_table_row)
 
 
 def _draw_chosen(draw: DrawFrom, _: Any) -> dict[str, Any]:
@@ -159,12 +162,8 @@ def _draw_chosen(draw: DrawFrom, _: Any) -> dict[str, Any]:
 def _build_chosen(_: None, a: dict[str, Any]) -> Dataset:
     from pyarrow.compute import field
 
-    def write(path: Path, rows: list[int]) -> None:
-        write_parquet(str(path), _table(rows), row_group_size=a["group"])
-
-    whole = ParquetDataset(written({**a, "format": "parquet"}, write))
     condition = (field("id") >= a["least"]) & ~(field("name") == f"n{a['not']}")
-    return whole.filter(condition).select(a["columns"])
+    return _of_parquet_files(a).filter(condition).select(a["columns"])
 
 
 def _chosen_model(_: None, a: dict[str, Any]) -> list[Any]:
@@ -208,8 +207,7 @@ def _text_row(index: int) -> dict[str, Any]:
     return {"id": np.int64(index), "half": np.float32(index / 2), "text": _TEXTS[index % len(_TEXTS)]}
 
 
-def _text_model(_: None, a: dict[str, Any]) -> list[Any]:
-    return rows_with(a, a["columns"], _text_row)
+_text_model = rows_with(_text_row)
 
 
 _draw_text = drawing(

@@ -16,14 +16,19 @@ from distinput.testing.judge.loaders.records import NumberedRecords, once, spans
 # ----------------------------------------------------------------------------
 
 
-def padding_sampler(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
+def padding_sampler(
+    records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int, *, drop_last: bool = False
+) -> Any:
     """`DistributedSampler` as it is by default."""
-    return _sampled(records, rank, ranks, batch, seed, epoch, workers, drop_last=False)
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    numbers: Any = NumberedRecords(records)
+    sampler: Any = DistributedSampler(numbers, ranks, rank, seed=seed, drop_last=drop_last)
+    sampler.set_epoch(epoch)
+    return DataLoader(numbers, batch, sampler=sampler, num_workers=workers)
 
 
-def dropping_sampler(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
-    """`DistributedSampler(drop_last=True)`."""
-    return _sampled(records, rank, ranks, batch, seed, epoch, workers, drop_last=True)
+dropping_sampler = partial(padding_sampler, drop_last=True)
 
 
 def stateful_loader(records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int) -> Any:
@@ -37,38 +42,23 @@ def stateful_loader(records: int, rank: int, ranks: int, batch: int, seed: int, 
     return StatefulDataLoader(numbers, batch, sampler=sampler, num_workers=workers)
 
 
-def _sampled(
-    records: int, rank: int, ranks: int, batch: int, seed: int, epoch: int, workers: int, *, drop_last: bool
-) -> Any:
-    from torch.utils.data import DataLoader, DistributedSampler
-
-    numbers: Any = NumberedRecords(records)
-    sampler: Any = DistributedSampler(numbers, ranks, rank, seed=seed, drop_last=drop_last)
-    sampler.set_epoch(epoch)
-    return DataLoader(numbers, batch, sampler=sampler, num_workers=workers)
-
-
 # ----------------------------------------------------------------------------
 # What Accelerate makes of a loader of PyTorch.
 # ----------------------------------------------------------------------------
 
 
-def prepared(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int) -> Any:
+def prepared(
+    records: int,
+    rank: int,
+    ranks: int,
+    batch: int,
+    seed: int,
+    workers: int,
+    *,
+    even_batches: bool = True,
+    stateful: bool = False,
+) -> Any:
     """`Accelerator.prepare` as it is by default, with a seed of its own for the order."""
-    return _prepared(records, rank, ranks, batch, seed, workers)
-
-
-def prepared_uneven(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int) -> Any:
-    """With `even_batches=False`."""
-    return _prepared(records, rank, ranks, batch, seed, workers, even_batches=False)
-
-
-def prepared_stateful(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int) -> Any:
-    """With `use_stateful_dataloader=True`, the loaders of torchdata."""
-    return _prepared(records, rank, ranks, batch, seed, workers, use_stateful_dataloader=True)
-
-
-def _prepared(records: int, rank: int, ranks: int, batch: int, seed: int, workers: int, **options: Any) -> Any:
     from accelerate.data_loader import prepare_data_loader
     from accelerate.state import PartialState
     from torch.utils.data import DataLoader
@@ -81,9 +71,14 @@ def _prepared(records: int, rank: int, ranks: int, batch: int, seed: int, worker
         process_index=rank,
         put_on_device=False,
         use_seedable_sampler=True,
-        **options,
+        even_batches=even_batches,
+        use_stateful_dataloader=stateful,  # the loaders of torchdata
         data_seed=seed,
     )
+
+
+prepared_uneven = partial(prepared, even_batches=False)
+prepared_stateful = partial(prepared, stateful=True)
 
 
 # ----------------------------------------------------------------------------
@@ -264,19 +259,13 @@ def lancedb_stream(
 _LOCK = Lock()
 
 
-def streaming_split(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
-    """Every rank as much as comes, as without Ray Train."""
-    return _split(records, rank, ranks, batch, seed, equal=False)
-
-
-def dropping_split(records: int, rank: int, ranks: int, batch: int, seed: int) -> Any:
-    """Equally many records for each rank, as Ray Train splits."""
-    return _split(records, rank, ranks, batch, seed, equal=True)
-
-
-def _split(records: int, rank: int, ranks: int, batch: int, seed: int, *, equal: bool) -> Any:
+def streaming_split(records: int, rank: int, ranks: int, batch: int, seed: int, *, equal: bool = False) -> Any:
+    """Every rank as much as comes, as without Ray Train; if `equal`, as many records for each, as Ray Train splits."""
     with _LOCK:
         return _Anew(partial(_splits(records, ranks, seed, equal=equal)[rank].iter_batches, batch_size=batch))
+
+
+dropping_split = partial(streaming_split, equal=True)
 
 
 class _Anew:
