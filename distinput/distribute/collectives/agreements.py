@@ -55,8 +55,8 @@ class Agreement:
         self.settled = False
 
     def __str__(self) -> str:
-        site = [f"at {CallSite(places=self._places)}"] if self._places else []
-        return ", ".join([self._about or "agree", *site])
+        places = [f"at {CallSite(places=self._places)}"] if self._places else []
+        return ", ".join([self._about or "agree", *places])
 
     def done(self) -> bool:
         """Whether `result` will return or raise without waiting."""

@@ -61,8 +61,7 @@ def call_site() -> CallSite:
     path = near = 0
     for index, place in enumerate(places):
         path = (path * _MIX ^ _number(place)) & _WORD
-        if index < _NEAR:
-            near = path
+        near = path if index < _NEAR else near
     return CallSite(near, path, places) if places else UNKNOWN
 
 
