@@ -98,17 +98,19 @@ class ChunkedBlock(Block):
         shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
         joins = [joining(parts[0], each) for parts in arrays]
         cuts = self._cuts(0, self.size, each)
-        nothing: list[Iterator[Any]] = [iter(())] * len(arrays)
-        rows = crossed = nothing
+        crossed: Iterator[Any] | None = None
         for spans, after in zip_longest(cuts, cuts[1:], fillvalue=()):
             if len(spans) == 1:
                 ((block, start, stop),) = spans
                 count = (stop - start) // each  # not -1, which arrays without numbers leave open
-                views = [
-                    parts[block][start:stop].reshape(count, *shape) for parts, shape in zip(arrays, shapes, strict=True)
+                columns = [
+                    seen(parts[block][start:stop].reshape(count, *shape))
+                    for parts, shape in zip(arrays, shapes, strict=True)
                 ]
-                rows = list(map(chain, crossed, map(seen, views)))
-                views = []
+                rows = columns[0] if leaf else abreast(columns, shapes)
+                rows = rows if simple else map(structure.build, rows)
+                rows = rows if crossed is None else chain(crossed, rows)
+                columns = []
             else:
                 copies = [
                     join([parts[block][start:stop] for block, start, stop in spans])
@@ -116,14 +118,15 @@ class ChunkedBlock(Block):
                 ]
                 if len(self.shape) != 1:
                     copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
-                # Each gives its copy away: one that ended with the last iterator could let another thread in; see `abreast`.
-                rows = [map(list.pop, ([copy],)) for copy in copies]
+                # It is given away: what ended with the iterator could let another thread in; see `abreast`.
+                rows = map(list.pop, ([copies[0] if leaf else tuple(copies) if simple else structure.build(copies)],))
                 copies = []
                 if len(after) == 1:
                     crossed = rows
                     continue
-            yield rows[0] if leaf else abreast(rows, shapes) if simple else map(structure.build, abreast(rows, shapes))
-            rows = crossed = nothing  # drops the references, so that the memory can be used for the next one
+            yield rows
+            del rows  # with what it refers to, so that the memory can be used for the next one
+            crossed = None
 
     def stack(self, size: int) -> "ChunkedBlock":
         return ChunkedBlock(self.blocks, self.first, self.size // size, (size, *self.shape))

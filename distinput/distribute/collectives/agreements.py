@@ -16,7 +16,7 @@ import numpy as np
 
 from distinput.distribute.collectives.channel import Array, Handle, list_by_rank
 from distinput.distribute.collectives.membership import POLL_SECONDS, Deadline, OperationId, Operations
-from distinput.distribute.core.rendezvous import call_site
+from distinput.distribute.core.rendezvous import CallSite, call_places
 from distinput.errors import Mismatch
 
 AGREE_VALUES = 26
@@ -38,7 +38,7 @@ class Agreement:
         "_agreements",
         "_count",
         "_error",
-        "_site",
+        "_places",
         "_values",
         "differs",
         "number",
@@ -48,14 +48,15 @@ class Agreement:
 
     def __init__(self, agreements: "Agreements", posting: "_Posting", number: int, count: int, about: str) -> None:
         self._agreements, self.posting, self.number, self._count = agreements, posting, number, count
-        self._about, self._site = about, call_site()
+        self._about, self._places = about, call_places()
         self._values: list[int] = []
         self._error: Mismatch | None = None
         self.differs = False
         self.settled = False
 
     def __str__(self) -> str:
-        return ", ".join([self._about or "agree", *([f"at {self._site}"] if self._site.places else [])])
+        places = [f"at {CallSite(places=self._places)}"] if self._places else []
+        return ", ".join([self._about or "agree", *places])
 
     def done(self) -> bool:
         """Whether `result` will return or raise without waiting."""

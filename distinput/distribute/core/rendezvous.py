@@ -56,14 +56,23 @@ UNKNOWN = CallSite()
 
 
 def call_site() -> CallSite:
-    """The place in the user's program that is being executed; UNKNOWN where lines have no lasting names, as in a notebook.
+    """The place in the user's program that is being executed; UNKNOWN where lines have no lasting names, as in a notebook."""
+    places = call_places()
+    path = near = 0
+    for index, place in enumerate(places):
+        path = (path * _MIX ^ _number(place)) & _WORD
+        near = path if index < _NEAR else near
+    return CallSite(near, path, places) if places else UNKNOWN
+
+
+def call_places() -> tuple[tuple[str, str, int], ...]:
+    """The `places` of `call_site`, without the numbers that stand for them.
 
     Functions of distinput and of Python's standard library are skipped. A function that distinput calls, such as that of
     `run`, counts as the outermost one, since some replicas run on threads that do not know who called `run`.
     """
     frame: FrameType | None = sys._getframe(1)
     places: list[tuple[str, str, int]] = []
-    path = near = 0
     while frame is not None and len(places) < _FRAMES:
         code = frame.f_code
         file = code.co_filename
@@ -73,13 +82,9 @@ def call_site() -> CallSite:
         if kind is _NAMELESS or (places and kind is _OURS):
             break
         if kind is _USER:
-            place = (file, code.co_qualname, frame.f_lineno)
-            path = (path * _MIX ^ _number(place)) & _WORD
-            places.append(place)
-            if len(places) <= _NEAR:
-                near = path
+            places.append((file, code.co_qualname, frame.f_lineno))
         frame = frame.f_back
-    return CallSite(near, path, tuple(places)) if places else UNKNOWN
+    return tuple(places)
 
 
 _USER, _OURS, _LIBRARY, _NAMELESS = "user", "ours", "library", "nameless"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from distinput.columns.state import State
 from distinput.distribute.collectives.channel import packed, unpacked
 from distinput.errors import AbortedError, CollectiveError, FailedPreconditionError
-from distinput.names.lazy import dataclass
 
 if TYPE_CHECKING:
     from distinput.distribute.collectives.agreements import Agreement
@@ -33,19 +32,8 @@ _FACTS = 5
 _LARGEST = 1 << 20  # sizes are compared modulo this number, so that the sums of their squares fit into an agreement
 
 
-@dataclass(slots=True)
-class Drawn:
-    """The elements that one worker has drawn for one step.
-
-    Args:
-      parts: one element for each replica that has one.
-      state: the state of the input after them.
-      error: the error that the input raised instead.
-    """
-
-    parts: list[Any]
-    state: State
-    error: Exception | None
+_Drawn = tuple[list[Any], State, Exception | None]
+"""What one worker has drawn for one step: an element for each replica that has one, the state after them, an error instead."""
 
 
 class Lockstep:
@@ -80,10 +68,10 @@ class Lockstep:
     ) -> None:
         self._control, self._draw, self._rows_of, self._ahead = control, draw, rows_of, ahead
         self._alike, self._hints, self._lacks = alike, hints, lacks
-        self._waiting: deque[Drawn] = deque()
+        self._waiting: deque[_Drawn] = deque()
         # The agreements on the waiting steps, without those whose results are already in `_facts`.
         self._agreements: deque[Agreement] = deque()
-        self._facts: deque[int] = deque()
+        self._facts: deque[tuple[int, ...]] = deque()
         self.state = before
         """The input's state after the last step that `next` returned."""
         self.before = before
@@ -107,31 +95,31 @@ class Lockstep:
           AbortedError: another worker's input failed; the message names the worker and its error.
           FailedPreconditionError: the workers had to draw the same global batches, and did not.
         """
-        facts = self._facts
+        waiting, facts = self._waiting, self._facts
         self.before = self.state
         while not self._ended:
-            while len(self._waiting) <= self._ahead:
+            while len(waiting) <= self._ahead:
                 self._post()
             if not facts:
-                facts.extend(self._agreements[0].result())
+                facts.extend(zip(*[iter(self._agreements[0].result())] * _FACTS, strict=True))
                 self._agreements.popleft()
-            drawn = self._waiting.popleft()
-            have, rows, failed, total, squares = [facts.popleft() for _ in range(_FACTS)]
+            parts, state, error = waiting.popleft()
+            have, rows, failed, total, squares = facts.popleft()
             if failed:
                 self.failed = True
                 self._end()
-                self._raise(drawn.error)
+                self._raise(error)
             # All s_i are equal exactly if size * sum(s_i ** 2) is sum(s_i) ** 2.
             if self._alike and self._control.size * squares != total * total:
                 self.failed = True
                 self._end()
-                self._raise_apart(drawn.parts)
+                self._raise_apart(parts)
             if not have:
                 self._end()
                 break
-            self.state, self.rows, self.lacking = drawn.state, rows, not self._alike and total > 0
+            self.state, self.rows, self.lacking = state, rows, not self._alike and total > 0
             if rows or self._rows_of is None:
-                return drawn.parts
+                return parts
         return None
 
     def close(self) -> None:
@@ -147,7 +135,7 @@ class Lockstep:
         """Draw the next few steps, and start an agreement on them."""
         self._block = min(self._block + 1, BLOCK)
         facts: list[int] = []
-        state = self._waiting[-1].state if self._waiting else self.state
+        state = self._waiting[-1][1] if self._waiting else self.state
         for _ in range(self._block):
             parts: list[Any] = []
             rows, error = 0, None
@@ -157,7 +145,7 @@ class Lockstep:
                     rows = 0 if self._rows_of is None else self._rows_of(parts)
                 except Exception as failure:  # noqa: BLE001 - raised in its step, on all workers
                     error, parts, rows, self._failed = failure, [], 0, True
-            self._waiting.append(Drawn(parts, state, error))
+            self._waiting.append((parts, state, error))
             facts += (len(parts), rows, int(error is not None), *self._size_facts(parts, rows))
         if callable(self._about):
             self._about = self._about()
