@@ -79,7 +79,9 @@ def record_batch_of(who: str, schema: RowSchema, rows: Sequence[Sequence[Any]], 
     """
     arrays = []
     for place, column in enumerate(schema.arrow):
-        values = list(map(itemgetter(place), rows))  # zip(*rows) makes an iterator for each row: the collector visits them all
+        values = list(
+            map(itemgetter(place), rows)
+        )  # zip(*rows) makes an iterator for each row: the collector visits them all
         try:
             arrays.append(strict_array(values, _wide(column.type) if column.name in schema.inferred else column.type))
         except _FAULTS:

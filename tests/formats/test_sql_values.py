@@ -70,7 +70,11 @@ def test_a_value_that_does_not_fit_is_refused_with_its_row_and_column(value: Any
 
 @pytest.mark.parametrize("kind", [tuple, list, sqlite3.Row])
 def test_rows_of_any_kind_become_the_same_columns(kind: Any) -> None:
-    columns = {"id": list(range(3000)), "x": [number / 7 for number in range(3000)], "t": [b"%d" % i for i in range(3000)]}
+    columns = {
+        "id": list(range(3000)),
+        "x": [number / 7 for number in range(3000)],
+        "t": [b"%d" % i for i in range(3000)],
+    }
     schema = RowSchema(pa.schema([("id", pa.int64()), ("x", pa.float64()), ("t", pa.binary())]))
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         cursor = connection.execute("SELECT 1 AS id, 2.0 AS x, 'a' AS t")
