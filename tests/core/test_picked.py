@@ -16,6 +16,7 @@ from distinput.columns.block import ColumnBlock, concat_blocks
 from distinput.columns.column import Column, Dense, LazyColumn
 from distinput.columns.picked import Memory, Picked, picked, put_in_order
 from distinput.columns.regroup import concat_columns, split, stack
+from distinput.kernels.spans import gather_rows
 from distinput.values.nest import LEAF
 
 INNER = [(), (3,), (2, 2), (0,)]
@@ -139,7 +140,7 @@ def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
 )
 def test_rows_that_are_prefetched_are_those_that_numpy_takes(source: Any, prefetched: bool) -> None:
     numbers = np.array([[3, 0], [1, 1], [2, 3]])
-    calls = mock.Mock(side_effect=module.gather_rows)
+    calls = mock.Mock(side_effect=gather_rows)
     with mock.patch.multiple(module, _FAR_BYTES=1, _FAR_ROW=1, gather_rows=calls):
         batches = list(Picked(source, numbers).values())
         with pytest.raises(IndexError):
