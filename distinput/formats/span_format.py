@@ -165,13 +165,15 @@ class SpanFormat(Format):
             lent = source.lends and not (len(kept) or chunks.grouped)
             data, ended = source.next_bytes(size) if lent else source.more(kept, size)
             position = 0
+            known = Found(0, 0)
             if chunks.unknown:
                 piece = Piece(source.path, data, position, byte, row, ended, source.size)
-                found = self.find(piece, all_starts[:_LOOKED_AT], all_sizes[:_LOOKED_AT])
-                chunks.expect(found.count, found.after)
+                known = self.find(piece, all_starts[:_LOOKED_AT], all_sizes[:_LOOKED_AT])
+                chunks.expect(known.count, known.after)
             while True:
                 piece, room = Piece(source.path, data, position, byte, row, ended, source.size), chunks.rows
-                found = self.find(piece, all_starts[:room], all_sizes[:room])
+                found = self._behind(known, piece, all_starts[:room], all_sizes[:room])
+                known = Found(0, position)
                 count, taken = found.count, found.after - position
                 if count:
                     yield piece, found, all_starts[:count].copy(), all_sizes[:count].copy()
@@ -186,6 +188,18 @@ class SpanFormat(Format):
                 need = 0
                 if not ended and len(data) - position < chunks.expected:
                     break
+
+    def _behind(self, known: Found, piece: Piece, starts: Ints, sizes: Ints) -> Found:
+        """As `find`, where the first records were found before: they are not looked through again."""
+        count = known.count
+        if not 0 < count <= len(starts):
+            return self.find(piece, starts, sizes)
+        if count == len(starts):
+            return Found(count, known.after)
+        byte, row = piece.byte + known.after - piece.at, piece.row + count
+        rest = Piece(piece.path, piece.data, known.after, byte, row, piece.ended, piece.size)
+        found = self.find(rest, starts[count:], sizes[count:])
+        return Found(count + found.count, found.after, found.need, found.error)
 
 
 class _Chunks:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from types import TracebackType
 from typing import Any, Self
 
@@ -76,9 +77,11 @@ def record_batch_of(who: str, schema: RowSchema, rows: Sequence[Sequence[Any]], 
     Raises:
       InvalidArgumentError: a value does not fit its column.
     """
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.names)
     arrays = []
-    for column, values in zip(schema.arrow, columns, strict=True):
+    for place, column in enumerate(schema.arrow):
+        values = list(
+            map(itemgetter(place), rows)
+        )  # zip(*rows) makes an iterator for each row: the collector visits them all
         try:
             arrays.append(strict_array(values, _wide(column.type) if column.name in schema.inferred else column.type))
         except _FAULTS:
@@ -148,10 +151,10 @@ def _floats(given: list[Any], kind: Any) -> Any:
     if Decimal in _only(given, kind, float, int, np.floating, np.integer, Decimal):
         given = [float(value) if type(value) is Decimal else value for value in given]
     wide = pa.array(given, pa.float64())
+    if kind == wide.type:
+        return wide
     made = wide.cast(kind, safe=False)
-    if kind != wide.type and np.any(
-        np.isinf(made.to_numpy(zero_copy_only=False)) & np.isfinite(wide.to_numpy(zero_copy_only=False))
-    ):
+    if np.any(np.isinf(made.to_numpy(zero_copy_only=False)) & np.isfinite(wide.to_numpy(zero_copy_only=False))):
         raise OverflowError("too large")
     return made
 

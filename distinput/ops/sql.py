@@ -131,6 +131,7 @@ class Sql(Node):
                     row += block.size
                     wanted = self.fetch_size or min(rows_within(block.size, nbytes), run.at_once(_MOST))
                     yield block, {"row": row, "key": key}
+                del found, values  # the next rows take their memory, which is in the cache
 
     def _go_on(self, rows: OpenQuery, row: int, key: list[Any], order: Sequence[int]) -> None:
         """Pass over what was read before."""

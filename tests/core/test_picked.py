@@ -16,6 +16,7 @@ from distinput.columns.block import ColumnBlock, concat_blocks
 from distinput.columns.column import Column, Dense, LazyColumn
 from distinput.columns.picked import Memory, Picked, picked, put_in_order
 from distinput.columns.regroup import concat_columns, split, stack
+from distinput.kernels.spans import gather_rows
 from distinput.values.nest import LEAF
 
 INNER = [(), (3,), (2, 2), (0,)]
@@ -76,7 +77,8 @@ def test_picked_rows_are_those_copied_at_once(data: st.DataObject) -> None:
     left: Column
     right: Column
     left, right = columns(data)
-    with mock.patch.object(module, "_LARGE_BYTES", data.draw(st.sampled_from([1, 20, 1 << 20]))):
+    far = {"_FAR_BYTES": data.draw(st.sampled_from([1, 1 << 20])), "_FAR_ROW": 1}
+    with mock.patch.multiple(module, _LARGE_BYTES=data.draw(st.sampled_from([1, 20, 1 << 20])), **far):
         for _ in range(data.draw(st.integers(0, 4))):
             match data.draw(st.sampled_from(["rows", "take", "stack", "unstack", "split", "materialize", "concat"])):
                 case "rows":
@@ -123,6 +125,31 @@ def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
     left, right = put_in_order(lefts, places).columns[0], put_in_order(rights, places).columns[0]
     assert isinstance(left, Picked)
     same(left, right)
+
+
+@pytest.mark.parametrize(
+    "source, prefetched",
+    [
+        (np.arange(24.0).reshape(4, 6), True),
+        (np.arange(24, dtype=">i4").reshape(4, 2, 3), True),
+        (np.arange(24).astype("M8[s]").reshape(4, 6), True),
+        (np.asfortranarray(np.arange(24.0).reshape(4, 6)), False),
+        (np.arange(48.0).reshape(4, 12)[:, ::2], False),
+        (np.array([[1, "a"]] * 4, object), False),
+    ],
+)
+def test_rows_that_are_prefetched_are_those_that_numpy_takes(source: Any, prefetched: bool) -> None:
+    numbers = np.array([[3, 0], [1, 1], [2, 3]])
+    calls = mock.Mock(side_effect=gather_rows)
+    with mock.patch.multiple(module, _FAR_BYTES=1, _FAR_ROW=1, gather_rows=calls):
+        batches = list(Picked(source, numbers).values())
+        with pytest.raises(IndexError):
+            list(Picked(source, numbers + 1).values())
+    assert calls.call_count == (3 if prefetched else 0)
+    for batch, wanted in zip(batches, source.take(numbers, 0), strict=True):
+        _equal(batch, wanted)
+        assert batch.flags.writeable
+        assert not np.shares_memory(batch, source)
 
 
 def test_a_batch_is_gathered_when_it_is_handed_out() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks that end where groups of rows do."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.columns.column import Strings
+from distinput.errors import DataLossError
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.format import Format, Position
 from distinput.formats.span_format import CHUNK_BYTES
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords, TFRecordWriter
+from distinput.kernels.checksums import FOOTER, HEADER
 from tests.formats.reading import records, small_pieces
 
 
@@ -76,6 +79,36 @@ def test_a_later_file_is_read_as_the_others_were(tmp_path: Path) -> None:
     _, ends = in_groups(TFRecords(), file, None, 1000, 7700)
     assert ends[0] > 10_000  # nobody waits for the first record of all
     assert all((end + 7700) % 1000 == 0 for end in ends[:-1])
+
+
+@pytest.mark.parametrize("rows, size, damaged", [(10, 20, None), (100, 20, None), (10, 20, 4), (100, 20, 80)])
+def test_records_whose_length_is_sampled_are_looked_through_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, size: int, damaged: int | None
+) -> None:
+    file = tmp_path / "a.tfr"
+    with TFRecordWriter(file) as writer:
+        for row in range(rows):
+            writer.write(b"%4d" % row * 25)
+    if damaged is not None:
+        data = bytearray(file.read_bytes())
+        data[damaged * (100 + HEADER + FOOTER) + 50] ^= 1
+        file.write_bytes(data)
+        with pytest.raises(DataLossError) as wanted:
+            list(TFRecords().read(str(file)))
+        with pytest.raises(DataLossError) as error:
+            list(TFRecords().read_groups(str(file), None, size, 10))
+        assert str(error.value) == str(wanted.value)
+    looked, find = [], TFRecords.find
+
+    def counted(self: TFRecords, *args: Any) -> Any:
+        found = find(self, *args)
+        looked.append(found.count)
+        return found
+
+    monkeypatch.setattr(TFRecords, "find", counted)
+    with contextlib.suppress(DataLossError):
+        list(TFRecords().read_groups(str(file), None, size, 10))
+    assert sum(looked) == (rows if damaged is None else damaged)
 
 
 def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of a database are held to the types of their columns."""
 
+import contextlib
 import datetime as dt
+import sqlite3
 from decimal import Decimal
 from typing import Any
 
@@ -64,6 +66,20 @@ def test_a_value_that_does_not_fit_is_refused_with_its_row_and_column(value: Any
     schema = RowSchema(pa.schema([("x", kind)]))
     with pytest.raises(InvalidArgumentError, match=r"from_sql: row 8, column 'x': expected .* found .*schema="):
         record_batch_of("from_sql", schema, [(None,), (value,)], 7)
+
+
+@pytest.mark.parametrize("kind", [tuple, list, sqlite3.Row])
+def test_rows_of_any_kind_become_the_same_columns(kind: Any) -> None:
+    columns = {
+        "id": list(range(3000)),
+        "x": [number / 7 for number in range(3000)],
+        "t": [b"%d" % i for i in range(3000)],
+    }
+    schema = RowSchema(pa.schema([("id", pa.int64()), ("x", pa.float64()), ("t", pa.binary())]))
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        cursor = connection.execute("SELECT 1 AS id, 2.0 AS x, 'a' AS t")
+        rows = [kind(cursor, row) if kind is sqlite3.Row else kind(row) for row in zip(*columns.values(), strict=True)]
+    assert record_batch_of("from_sql", schema, rows, 0).to_pydict() == columns
 
 
 def test_types_are_those_of_the_first_rows() -> None:

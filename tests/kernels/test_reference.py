@@ -382,7 +382,10 @@ def pads(draw: Draw) -> list[Any]:
 def gathered_rows(draw: Draw) -> list[Any]:
     width = draw(st.sampled_from([8, 8, 16, 4, 0, 1, 3, 20, 300, -1]))
     data = to_array(bytes(i % 251 for i in range(draw(st.sampled_from([400, 20, 1, 0])))))
-    starts = ints(draw(st.lists(st.integers(0, max(0, data.size - width)), max_size=8)))
+    unit = draw(st.sampled_from([1, max(1, width)]))  # rows side by side, or anywhere
+    starts = ints(
+        draw(st.lists(st.integers(0, max(0, data.size - width) // unit).map(lambda at: at * unit), max_size=8))
+    )
     out = out_of(max(0, width) * len(starts) + draw(st.sampled_from([0, 0, 0, 1])), np.uint8)
     return [data, draw(spoilt(st.just(starts))), width, out]
 
