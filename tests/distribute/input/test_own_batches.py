@@ -85,7 +85,7 @@ def test_steps_and_states_are_those_of_going_through_all_batches(
 ) -> None:  # fmt: skip
     """Law 10 between both ways: stopped by one of them, gone on by the other, on other workers."""
     options = InputOptions(balanced_split=balanced)
-    state = ""
+    state, rests = "", []
 
     def dataset() -> Any:
         return pipeline(n, before, batch, drop, after)
@@ -118,11 +118,10 @@ def test_steps_and_states_are_those_of_going_through_all_batches(
         results = first_ones()
     first = by_step([result if isinstance(result, Exception) else result[0] for result in results])
     # A place can be told in several ways: a worker that was held up sends what it has, a shorter block.
-    rests = []
-    for state in {result[1] for result in results}:
-        rests.append(by_step(on_workers([more] * others, go_on)))
-    rest = rests[0]
-    assert all(other == rest for other in rests), "the state of every worker is one place"
+    for state in {result[1] for result in results}:  # noqa: B007
+        rest = by_step(on_workers([more] * others, go_on))
+        rests.append(rest)
+    assert all(other == rests[0] for other in rests), "the states of all workers tell one place"
     with through_all_batches():
         assert by_step(on_workers([more] * others, go_on)) == rest
         alone = by_step(on_workers([1], go_on))
