@@ -2,6 +2,7 @@
 """Bars: what is known of the number is shown, by what is installed, where somebody watches."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -82,6 +83,25 @@ def test_without_packages_it_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\r\033[Kreading: 3 of 5 rows" in shown(5, 5, "auto")
     with pytest.raises(EngineMissing, match="rich is not installed"):
         ProgressBar(1, 1, kind="rich")
+
+
+def test_a_terminal_that_rich_does_not_draw_on_sees_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\r\033[Kreading: 3 of 5 rows" in shown(5, 5, "auto", leave=False)
+
+
+def test_a_line_stays_one_line_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Narrow(Terminal):
+        def fileno(self) -> int:
+            return 7
+
+    stream = Narrow()
+    monkeypatch.setattr(os, "get_terminal_size", lambda descriptor: os.terminal_size((descriptor + 8, 24)))
+    with ProgressBar(0, 1000, "reading", "rows", "plain", stream) as bar:
+        bar.step("note")
+    assert stream.getvalue().split("\r\033[K")[-1] == "reading: 1 of \n"
 
 
 def test_unknown_kinds_are_refused() -> None:
