@@ -141,7 +141,15 @@ class _Rich:
             BarColumn(),
             TextColumn("{task.fields[told]}", markup=False),
         )
-        self._bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=stream), transient=not leave)
+        self._bar = Progress(
+            *columns,
+            TimeRemainingColumn(),
+            console=Console(file=stream),
+            transient=not leave,
+            # Printed above the bar by rich, but what goes to a file must get there.
+            redirect_stdout=_is_terminal(sys.stdout),
+            redirect_stderr=_is_terminal(sys.stderr),
+        )
         self._task = self._bar.add_task(what, total=high, told="")
         self._told = _of(low, high, unit)
         self._bar.start()
@@ -190,6 +198,11 @@ def _of(low: int, high: int | None, unit: str) -> str:
     if low == high:
         return f" of {high:,} {unit}"
     return f" of at most {high:,} {unit}" if low == 0 else f" of {low:,} to {high:,} {unit}"
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether somebody watches what is printed; a stream that a program has put in place may not know."""
+    return hasattr(stream, "isatty") and stream.isatty()
 
 
 def _room(terminal: TextIO) -> int | None:

@@ -77,6 +77,25 @@ def test_installed_packages_draw(kind: str) -> None:
     assert "at most" in text
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.parametrize("watched", [True, False])
+def test_what_is_printed_to_a_file_stays_out_of_the_bar(
+    monkeypatch: pytest.MonkeyPatch, name: str, watched: bool
+) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    stream, printed = Terminal(), Terminal() if watched else io.StringIO()
+    monkeypatch.setattr(sys, name, printed)
+    with ProgressBar(2, 2, "reading", "rows", "rich", stream):
+        print("a result", file=getattr(sys, name))
+    assert ("a result" in stream.getvalue(), "a result" in printed.getvalue()) == (watched, not watched)
+
+
+def test_a_stream_that_does_not_know_whether_it_is_watched_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    monkeypatch.setattr(sys, "stdout", None)
+    assert "3 of 5 rows" in shown(5, 5, "rich")
+
+
 def test_without_packages_it_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("tqdm", "rich"):
         monkeypatch.setitem(sys.modules, package, None)
