@@ -45,7 +45,7 @@ def deal_reference(sizes: Ints, loads: IntsOut, owners: IntsOut) -> None:
 @inlined
 def _sink(heap: IntsOut, size: int, owner: int, loads: Ints) -> None:
     """Put an owner in the place of the first one, and let it sink to its place: owners with less load are above."""
-    load, slot = loads[owner], 0
+    slot = 0
     while True:
         child = 2 * slot + 1
         if child >= size:
@@ -55,7 +55,7 @@ def _sink(heap: IntsOut, size: int, owner: int, loads: Ints) -> None:
             if loads[b] < loads[a] or (loads[b] == loads[a] and b < a):
                 child += 1
         other = heap[child]
-        if load < loads[other] or (load == loads[other] and owner < other):
+        if loads[owner] < loads[other] or (loads[owner] == loads[other] and owner < other):
             break
         heap[slot] = other
         slot = child
