@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pass over a dataset whose progress is shown."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -75,7 +76,7 @@ class ProgressBar(Closing):
         self._drawn: _Drawn | None = None
         self._next = 0.0
         if kind == "auto":
-            kind = next(each for each in ("tqdm", "rich", "plain") if each == "plain" or _installed(each))
+            kind = next(each for each in ("tqdm", "rich", "plain") if _draws(each))
         if _in_notebook() or terminal.isatty():
             self._drawn = _KINDS[kind](low, high, what, unit, terminal, leave)
 
@@ -140,7 +141,15 @@ class _Rich:
             BarColumn(),
             TextColumn("{task.fields[told]}", markup=False),
         )
-        self._bar = Progress(*columns, TimeRemainingColumn(), console=Console(file=stream), transient=not leave)
+        self._bar = Progress(
+            *columns,
+            TimeRemainingColumn(),
+            console=Console(file=stream),
+            transient=not leave,
+            # Printed above the bar by rich, but what goes to a file must get there.
+            redirect_stdout=_is_terminal(sys.stdout),
+            redirect_stderr=_is_terminal(sys.stderr),
+        )
         self._task = self._bar.add_task(what, total=high, told="")
         self._told = _of(low, high, unit)
         self._bar.start()
@@ -166,7 +175,8 @@ class _Plain:
             parts.append(f"{number_text(done / seconds)}/s")
             if self._high is not None and done < self._high:
                 parts.append(f"{seconds_text((self._high - done) * seconds / done)} left")
-        self._stream.write("\r\033[K" + ", ".join([*parts, *([note] if note else [])]))
+        line = ", ".join([*parts, *([note] if note else [])])
+        self._stream.write("\r\033[K" + line[: _room(self._stream)])  # of two lines only the last one is overwritten
         self._stream.flush()
 
     def end(self) -> None:
@@ -188,6 +198,26 @@ def _of(low: int, high: int | None, unit: str) -> str:
     if low == high:
         return f" of {high:,} {unit}"
     return f" of at most {high:,} {unit}" if low == 0 else f" of {low:,} to {high:,} {unit}"
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether somebody watches what is printed; a stream that a program has put in place may not know."""
+    return hasattr(stream, "isatty") and stream.isatty()
+
+
+def _room(terminal: TextIO) -> int | None:
+    """How long a line of a terminal may be; None: nobody knows."""
+    try:
+        return max(os.get_terminal_size(terminal.fileno()).columns - 1, 0) or None
+    except (AttributeError, OSError, ValueError):  # text in memory has no descriptor
+        return None
+
+
+def _draws(kind: str) -> bool:
+    """Whether this kind of bar is installed and draws on this terminal."""
+    if kind == "rich" and os.environ.get("TERM", "").lower() in ("dumb", "unknown"):
+        return False
+    return kind == "plain" or _installed(kind)
 
 
 def _installed(package: str) -> bool:

@@ -274,20 +274,24 @@ def check_within(data: Bytes, starts: Ints, lengths: Ints) -> None:
     """Raise an error for messages that are not within the data."""
     if starts.size != lengths.size:
         raise ValueError("example: starts and lengths must have an item for each message")
+    size = data.size
     for i in range(starts.size):
+        start, length = starts[i], lengths[i]
         # The sum is avoided because it could overflow.
-        if starts[i] < 0 or lengths[i] < 0 or lengths[i] > data.size or starts[i] > data.size - lengths[i]:
+        if start < 0 or length < 0 or length > size or start > size - length:
             raise ValueError("example: each message must be within the data")
 
 
 @inlined
 def not_offsets(offsets: Ints, size: int) -> bool:
     """True if offsets decrease or do not stay within 0 to `size`."""
-    if offsets[0] < 0 or offsets[offsets.size - 1] > size:
+    before = offsets[0]
+    if before < 0 or offsets[offsets.size - 1] > size:
         return True
-    for i in range(offsets.size - 1):
-        if offsets[i] > offsets[i + 1]:
+    for offset in offsets:
+        if offset < before:
             return True
+        before = offset
     return False
 
 

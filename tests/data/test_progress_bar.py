@@ -2,6 +2,7 @@
 """Bars: what is known of the number is shown, by what is installed, where somebody watches."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -76,12 +77,50 @@ def test_installed_packages_draw(kind: str) -> None:
     assert "at most" in text
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+@pytest.mark.parametrize("watched", [True, False])
+def test_what_is_printed_to_a_file_stays_out_of_the_bar(
+    monkeypatch: pytest.MonkeyPatch, name: str, watched: bool
+) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    stream, printed = Terminal(), Terminal() if watched else io.StringIO()
+    monkeypatch.setattr(sys, name, printed)
+    with ProgressBar(2, 2, "reading", "rows", "rich", stream):
+        print("a result", file=getattr(sys, name))
+    assert ("a result" in stream.getvalue(), "a result" in printed.getvalue()) == (watched, not watched)
+
+
+def test_a_stream_that_does_not_know_whether_it_is_watched_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    monkeypatch.setattr(sys, "stdout", None)
+    assert "3 of 5 rows" in shown(5, 5, "rich")
+
+
 def test_without_packages_it_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("tqdm", "rich"):
         monkeypatch.setitem(sys.modules, package, None)
     assert "\r\033[Kreading: 3 of 5 rows" in shown(5, 5, "auto")
     with pytest.raises(EngineMissing, match="rich is not installed"):
         ProgressBar(1, 1, kind="rich")
+
+
+def test_a_terminal_that_rich_does_not_draw_on_sees_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich", reason="rich is not installed")
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\r\033[Kreading: 3 of 5 rows" in shown(5, 5, "auto", leave=False)
+
+
+def test_a_line_stays_one_line_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Narrow(Terminal):
+        def fileno(self) -> int:
+            return 7
+
+    stream = Narrow()
+    monkeypatch.setattr(os, "get_terminal_size", lambda descriptor: os.terminal_size((descriptor + 8, 24)))
+    with ProgressBar(0, 1000, "reading", "rows", "plain", stream) as bar:
+        bar.step("note")
+    assert stream.getvalue().split("\r\033[K")[-1] == "reading: 1 of \n"
 
 
 def test_unknown_kinds_are_refused() -> None:

@@ -2,11 +2,11 @@
 """What the judge says: findings, a report, and tables of reports."""
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
 
@@ -320,4 +320,4 @@ SUFFIXES: Mapping[str, str] = MappingProxyType({".html": "html", ".json": "json"
 def write_reports(path: str, reports: Sequence[JudgeReport]) -> None:
     """Write reports to a file, in the format that its suffix names, one of `SUFFIXES`."""
     with Sink(path) as sink:
-        sink.write(WRITERS[SUFFIXES[os.path.splitext(path)[1]]](reports).encode())
+        sink.write(WRITERS[SUFFIXES[PurePath(path).suffix]](reports).encode())

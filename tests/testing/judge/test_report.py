@@ -2,11 +2,12 @@
 """Reports, one by one."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from distinput.testing import judge
-from distinput.testing.judge.report import JudgeReport, parsed
+from distinput.testing.judge.report import SUFFIXES, JudgeReport, parsed, write_reports
 from tests.testing.judge import toys
 
 
@@ -34,6 +35,13 @@ def test_a_report_comes_back_from_json() -> None:
         "of": 2,
     }
     assert parsed(json.dumps(report.to_json()))[0].broken == ("equal steps",)
+
+
+@pytest.mark.parametrize("name", ["made.json", "made.1.json", "..json"])
+def test_the_suffix_of_a_file_is_that_which_commands_check(name: str, tmp_path: Path) -> None:
+    assert (tmp_path / name).suffix in SUFFIXES
+    write_reports(str(tmp_path / name), [_report()])
+    assert len(parsed((tmp_path / name).read_text("utf-8"))) == 1
 
 
 def test_a_broken_law_is_an_error_for_those_who_check() -> None:
