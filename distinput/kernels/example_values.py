@@ -100,6 +100,20 @@ def read_values(message: bytes, kind: int) -> list[tuple[int, int]] | list[float
     return spans if kind == BYTES else floats if kind == FLOAT else integers
 
 
+def read_count(message: bytes, kind: int) -> int:
+    """The number of values of a list; packed integers that are too long are only detected when they are read."""
+    if kind != INT64:
+        return len(read_values(message, kind))
+    count = 0
+    for tag, start, stop in read_fields(message):
+        if tag == FIRST and start < stop:
+            if message[stop - 1] >= 128:
+                raise MalformedError
+            count += sum(byte < 128 for byte in message[start:stop])
+        count += tag == _NUMBER
+    return count
+
+
 def count_reference(
     data: Bytes, kind: int, kinds: Bytes, list_starts: Ints, list_lengths: Ints, counts: IntsOut
 ) -> tuple[int, int]:
@@ -125,7 +139,7 @@ def count_reference(
             return WRONG_KIND, i
         try:
             if kinds[i] == kind:
-                counts[i] = len(read_values(data[start : start + length].tobytes(), kind))
+                counts[i] = read_count(data[start : start + length].tobytes(), kind)
         except MalformedError:
             return MALFORMED, i
     return OK, -1

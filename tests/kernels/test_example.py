@@ -317,3 +317,18 @@ def test_lengths_with_more_bytes_than_they_need() -> None:
 def test_the_bits_of_a_number_are_joined_with_an_instruction_and_without(word: int) -> None:
     number = np.uint64(word)
     assert machine.extract_bits(number, ~protobuf.HIGHS) == protobuf.joined(number)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff" * 10 + b"\x01", b"\x05" + b"\x80" * 30 + b"\x00", b"\x05\x80", b"\x80", b""]
+)
+def test_packed_integers_are_counted_alike_however_long_they_are(content: bytes) -> None:
+    """Those that are too long are counted, and told when they are read."""
+    data = np.frombuffer(field(1, content), np.uint8)
+    counted = []
+    for count in (example_values.count_values.reference, example_values.count_values.compiled()):
+        counts = np.zeros(1, np.int64)
+        kinds, starts = np.array([example_values.INT64], np.uint8), np.zeros(1, np.int64)
+        status = count(data, example_values.INT64, kinds, starts, np.array([data.size]), counts)
+        counted.append((status, counts.tolist() if status[0] == example_values.OK else []))
+    assert counted[0] == counted[1]
