@@ -551,6 +551,7 @@ class Adjoining:
     def empty(self, size: int) -> Bytes:
         """So many bytes, aligned as those of the pool."""
         if len(self._left) < size:
+            self._left = EMPTY  # whose buffer may be the next one
             self._left = _POOL.empty((max(size, self._wanted),), _BYTE)
         padded = -(-size // ALIGNMENT) * ALIGNMENT
         found, self._left = self._left[:size], self._left[padded:]
