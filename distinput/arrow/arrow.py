@@ -4,6 +4,7 @@
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -49,23 +50,31 @@ def check_batch(batch: Any) -> None:
       ArrowDamageError: one does.
       UnsupportedTypeError: pyarrow has no arrays of the type of one.
     """
+    valid = False
     try:
+        with suppress(pa.ArrowException):  # told of its column below
+            valid = batch.validate() is None
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
-            check_array(array, name)
+            check_array(array, name, valid=valid)
     except KeyError:  # a type without a class of arrays
         without_rows(batch.schema)
         raise
 
 
-def check_array(array: Any, name: str) -> None:
+def check_array(array: Any, name: str, *, valid: bool = False) -> None:
     """Refuse a pyarrow Array or ChunkedArray that leads outside of its memory; it is called `name` in the error.
+
+    Args:
+      array: the values.
+      name: of the column.
+      valid: whether `validate` was called for it.
 
     Raises:
       ArrowDamageError: it does.
     """
     try:
         for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
-            chunk.validate()  # sizes of buffers and of children, which are looked at no more below
+            _ = valid or chunk.validate()  # sizes of buffers and of children, which are looked at no more below
             _check(chunk)
     except (pa.ArrowException, ArrowDamageError) as error:
         raise ArrowDamageError(f"column {name!r}: {error}") from error

@@ -350,6 +350,9 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
         return Strings(
             columns[0].data, np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
         )
+    near = _in_one_buffer(columns)
+    if near is not None:
+        return near
     starts, sizes = np.concatenate([c.starts for c in columns]), np.concatenate([c.sizes for c in columns])
     holding = [c for c in columns if c.starts.size]
     if not holding:
@@ -367,6 +370,22 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
         starts + np.repeat(shift, counts).reshape(starts.shape),
         sizes,
     )
+
+
+def _in_one_buffer(columns: Sequence[Strings]) -> Strings | None:
+    """All strings where they are; None if their buffers are not parts of one, or far apart in it."""
+    whole = columns[0].data.base
+    if not (isinstance(whole, np.ndarray) and whole.ndim == 1 and whole.dtype == np.uint8 and whole.flags.c_contiguous):
+        return None
+    if not all(c.data.base is whole and c.data.flags.c_contiguous for c in columns):
+        return None
+    begin, *places = [array.__array_interface__["data"][0] for array in (whole, *[c.data for c in columns])]
+    starts = np.concatenate([c.starts + (place - begin) for c, place in zip(columns, places, strict=True)])
+    sizes = np.concatenate([c.sizes for c in columns])
+    first, last = (int(starts.min()), int((starts + sizes).max())) if starts.size else (0, 0)
+    if last - first > 2 * int(sizes.sum()) + 1024:
+        return None
+    return Strings(whole[first:last], starts - first, sizes)
 
 
 def as_ragged(column: Column) -> Ragged | None:

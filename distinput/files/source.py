@@ -34,7 +34,7 @@ from distinput.files.retries import raise_told, what_failed
 from distinput.kernels.spans import gather_spans
 from distinput.run.threads import Closing, Pool
 from distinput.url_secrets import scrub
-from distinput.values.buffers import Buffers, Bytes
+from distinput.values.buffers import ALIGNMENT, Buffers, Bytes
 
 # ----------------------------------------------------------------------------
 # What a server says of a file, and the bytes at one of its ends: one request for both, where the file system makes such.
@@ -98,6 +98,7 @@ class _Hints(threading.local):
       requested: called once the last byte of a file has been requested.
       room: bytes that a reader may hold of what it reads.
       requests: the threads that request what is read ahead for many readers.
+      memory: where the bytes of a file come to lie.
     """
 
     stamp: tuple[str, str] | None = None
@@ -106,20 +107,25 @@ class _Hints(threading.local):
     requested: Callable[[], None] | None = None
     room: int | None = None
     requests: Callable[[], Pool] | None = None
+    memory: "Adjoining | None" = None
 
 
 HINTS = _Hints()
 """Those of the calling thread."""
 
 
-@contextmanager
-def _hinted(name: str, value: Any) -> Iterator[None]:
-    before = getattr(HINTS, name)
-    setattr(HINTS, name, value)
-    try:
-        yield
-    finally:
-        setattr(HINTS, name, before)
+class _hinted(AbstractContextManager[None]):  # noqa: N801 - called as a function, and quicker than one that yields
+    __slots__ = ("_before", "_name", "_value")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self._name, self._value = name, value
+
+    def __enter__(self) -> None:
+        self._before = getattr(HINTS, self._name)
+        setattr(HINTS, self._name, self._value)
+
+    def __exit__(self, *_: object) -> None:
+        setattr(HINTS, self._name, self._before)
 
 
 def stamped(path: str, stamp: str | None) -> AbstractContextManager[None]:
@@ -146,6 +152,11 @@ def wanted_until(stop: int | None) -> AbstractContextManager[None]:
 def telling(requested: Callable[[], None] | None) -> AbstractContextManager[None]:
     """A `FileStream` of a remote file calls this once it has requested the last byte; None: it tells nobody."""
     return _hinted("requested", requested)
+
+
+def lying_in(memory: "Adjoining | None") -> AbstractContextManager[None]:
+    """The bytes of a `FileStream` that is opened here come to lie in this memory; None: each chunk in a buffer of its own."""
+    return _hinted("memory", memory)
 
 
 @contextmanager
@@ -194,6 +205,9 @@ class LocalFile(io.FileIO):
     Args:
       path: of the file, or a descriptor, which is closed with it.
 
+    Attributes:
+      size: in bytes, when it was opened; None for a pipe, which gives what is there.
+
     >>> import pathlib
     >>> _ = pathlib.Path("a.txt").write_bytes(b"some bytes")
     >>> with LocalFile("a.txt") as file:
@@ -203,13 +217,14 @@ class LocalFile(io.FileIO):
 
     def __init__(self, path: str | int) -> None:
         super().__init__(path, "rb")
-        self._whole = stat.S_ISREG(os.fstat(self.fileno()).st_mode)  # a pipe gives what is there
+        status = os.fstat(self.fileno())
+        self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
             return self.readall()
         found = super().read(size)
-        if not found or len(found) == size or not self._whole:
+        if not found or len(found) == size or self.size is None:
             return found or b""
         parts, left = [found], size - len(found)
         while left and (found := super().read(left)):
@@ -220,7 +235,7 @@ class LocalFile(io.FileIO):
     def readinto(self, buffer: Any, /) -> int:
         view = memoryview(buffer).cast("B")
         done = super().readinto(view) or 0
-        while self._whole and 0 < done < len(view) and (got := super().readinto(view[done:])):
+        while self.size is not None and 0 < done < len(view) and (got := super().readinto(view[done:])):
             done += got
         return done
 
@@ -516,6 +531,34 @@ def _of_begun(path: str, facts: FileMetadata) -> RemoteStream:
     return RemoteStream(path, facts.size, facts)
 
 
+_MOST_ADJOINING = 4 << 20
+"""The largest buffer in which several files lie."""
+
+
+class Adjoining:
+    """Memory in which files that are read one after the other lie in one buffer, as long as rows of them are wanted together.
+
+    Such rows are joined without a copy of their bytes.
+    """
+
+    def __init__(self) -> None:
+        self._left, self._given, self._wanted = EMPTY, 0, 0
+
+    def part(self) -> None:
+        """What follows is not wanted together with what is there."""
+        self._left, self._given, self._wanted = EMPTY, 0, min(self._given, _MOST_ADJOINING)
+
+    def empty(self, size: int) -> Bytes:
+        """So many bytes, aligned as those of the pool."""
+        if len(self._left) < size:
+            self._left = EMPTY  # whose buffer may be the next one
+            self._left = _POOL.empty((max(size, self._wanted),), _BYTE)
+        padded = -(-size // ALIGNMENT) * ALIGNMENT
+        found, self._left = self._left[:size], self._left[padded:]
+        self._given += padded
+        return found
+
+
 class FileStream(Closing):
     """A file read from front to back.
 
@@ -545,10 +588,10 @@ class FileStream(Closing):
         self.size: int | None = None
         self._taken = start  # bytes read from the file
         self.lends = not codec and isinstance(self._file, RemoteStream)
+        self._memory = HINTS.memory
         try:
-            local = isinstance(self._file, io.FileIO)
-            with naming(path):
-                size = self._size() if local or self._inflater is None else None
+            local = isinstance(self._file, LocalFile)
+            size = self._size() if local or self._inflater is None else None
             self._whole = size if local else None  # a remote file may yield a size other than reported
             if self._inflater is not None:
                 return
@@ -564,13 +607,13 @@ class FileStream(Closing):
         self._file.close()
 
     def _size(self) -> int | None:
-        if isinstance(self._file, io.FileIO):
-            status = os.fstat(self._file.fileno())
-            return status.st_size if stat.S_ISREG(status.st_mode) else None
+        if isinstance(self._file, LocalFile):
+            return self._file.size
         if isinstance(self._file, io.BytesIO):
             return self._file.getbuffer().nbytes
         known = getattr(self._file, "size", None)
-        return int(known) if known is not None else _remote_size(self.path)
+        with naming(self.path):
+            return int(known) if known is not None else _remote_size(self.path)
 
     def expect_end(self, offset: int) -> None:
         """Limit read-ahead of an uncompressed file to this byte; bytes after it are only read on request."""
@@ -625,10 +668,10 @@ class FileStream(Closing):
                     f"{self.path}: {self._taken} bytes of it expand to a record of more than {length} bytes, which begins at "
                     f"byte {self.offset - length} of what it expands to; if that is no mistake, store it without compression"
                 )
-        buffer = _POOL.empty((whole,), _BYTE)
+        buffer = _POOL.empty((whole,), _BYTE) if self._memory is None else self._memory.empty(whole)
         buffer[:length] = kept
         view = memoryview(buffer)  # type: ignore[arg-type]  # numpy's stubs do not name the buffer protocol
-        read = self._read if self._inflater is None else self._inflater.readinto
+        read, local = (self._read, self._whole) if self._inflater is None else (self._inflater.readinto, None)
         with naming(self.path):
             while length < whole and self._damage is None:
                 try:
@@ -636,9 +679,9 @@ class FileStream(Closing):
                 except DataLossError as error:
                     self._damage = error
                     break
-                if not got:
-                    break
                 length += got
+                if not got or (length < whole and local is not None and self._taken >= local):
+                    break  # one read of it is short at its end alone
         if self._damage is not None and length == len(kept):
             raise self._damage
         self.offset += length - len(kept)

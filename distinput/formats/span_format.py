@@ -82,7 +82,7 @@ class SpanFormat(Format):
     @property
     def compression(self) -> Compression:
         """The compression of the file."""
-        return as_compression(self.compression_type)
+        return as_compression(self.compression_type) if self.compression_type else ""
 
     def spec(self, path: str | None) -> Spec:
         del path

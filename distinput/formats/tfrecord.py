@@ -66,6 +66,8 @@ class TFRecords(SpanFormat):
         as_compression(self.compression_type)
 
     def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
+        if piece.at == len(piece.data):
+            return Found(0, piece.at)
         count, after, status, need = scan_records(piece.data, piece.at, starts, sizes, True)
         error: Exception | None = None
         if status in (BAD_LENGTH, BAD_DATA):

@@ -23,7 +23,7 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, codec_of_suffix
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
-from distinput.files.source import beginning_with, begun_within, stamp_of, stamped, telling, within
+from distinput.files.source import Adjoining, beginning_with, begun_within, lying_in, stamp_of, stamped, telling, within
 from distinput.formats.format import Format, PlacedBlocks, Portion, Position
 from distinput.formats.recognise import tell_format
 from distinput.kernels.kernel import renewed
@@ -655,9 +655,10 @@ class Reader(FileReader):
                         self.format.check_spec(place["path"], self.spec)
                     self._check_count(place["path"])
                 if beginnings is not None:
-                    following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
                     place["last"] = not queue.size
-                    place["begun"] = beginnings.of(place["path"], [_path(each) for each in following])
+                    if local_path(place["path"]) is None:
+                        following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
+                        place["begun"] = beginnings.of(place["path"], [_path(each) for each in following])
                 if stamps is not None and queue.size:
                     stamps.ask(_path(queue.peek(1).row(0)))
                 return place
@@ -671,17 +672,25 @@ class Reader(FileReader):
 
     def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
         rows = self.group if run.asked.later else 0
+        memory = Adjoining() if self.group > 1 and run.asked.room is None else None
 
         def read(place: ReadingPlace) -> PlacedBlocks:
             nonlocal rows
+            if memory is not None and not rows % self.group:
+                memory.part()
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
             begun, requested = place.pop("begun", None), run.asked.requested if place.pop("last", False) else None
             path, stamp = place["path"], place["stamp"]
-            if any(each is not None for each in (stamp, begun, requested, run.asked.room)):
+            if (stamp, begun, requested, run.asked.room) != (None,) * 4:
                 with stamped(path, stamp), beginning_with(path, begun), telling(requested), within(*run.room):
                     first = next(blocks, None)
                 blocks = chain(iter([] if first is None else [first]), blocks)  # lets go of it when it is used up
                 del begun, first  # their memory is not held while the rest is read
+            elif memory is not None:
+                with lying_in(memory):
+                    first = next(blocks, None)
+                blocks = chain(iter([] if first is None else [first]), blocks)
+                del first
             for block, after in blocks:
                 rows += block.size
                 yield block, after

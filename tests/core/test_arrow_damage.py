@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers that lead outside of an array's memory are found at every depth; sound arrays pass."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,16 @@ def test_the_column_of_a_batch_is_named() -> None:
     with pytest.raises(ArrowDamageError, match="column 'bad': "):
         check_batch(batch)
     check_batch(batch.select(["good"]))
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_batch_is_validated_by_one_call_and_its_columns_tell_what_is_wrong(refused: bool) -> None:
+    batch, calls = pa.record_batch({"a": [1, 2], "b": ["x", None]}), []
+
+    def validate() -> None:
+        calls.append(batch)
+        if refused:
+            raise pa.ArrowInvalid("the batch says so, of no column")
+
+    check_batch(SimpleNamespace(schema=batch.schema, columns=batch.columns, validate=validate))
+    assert calls == [batch]

@@ -62,3 +62,19 @@ def test_texts_of_many_columns_are_joined_as_one_after_the_other(
     holding = [each for each in columns if len(each)]
     if len(holding) > 1:  # no more of a buffer is copied than each of them uses
         assert len(joined.data) == sum(len(each.used().data) for each in holding)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), SPANS), min_size=2, max_size=5))
+def test_texts_of_parts_of_one_buffer_are_joined_where_they_are_unless_far_apart(
+    parts: list[tuple[int, list[tuple[int, int]]]],
+) -> None:
+    whole = np.random.default_rng(1).integers(0, 256, 7000, np.uint8)
+    columns = [Strings(whole[at : at + 4000], *np.array(spans, np.int64).reshape(-1, 2).T) for at, spans in parts]
+    joined = concat_columns(columns)
+    assert isinstance(joined, Strings)
+    assert list(joined.values()) == [text for column in columns for text in column.values()]
+    spans = [(at + start, at + start + size) for at, inside in parts for start, size in inside]
+    if sum(1 for _, inside in parts if inside) > 1:
+        width = max(stop for _, stop in spans) - min(start for start, _ in spans)
+        near = width <= 2 * sum(stop - start for start, stop in spans) + 1024
+        assert np.shares_memory(joined.data, whole) == (near and width > 0)

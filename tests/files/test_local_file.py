@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import distinput as di
-from distinput.files.source import LocalFile
+from distinput.files.source import EMPTY, FileStream, LocalFile
 
 
 @pytest.fixture
@@ -43,6 +43,52 @@ def test_reads_are_whole(tmp_path: Path) -> None:
         assert file.read() == content[90:]
         file.seek(95)
         assert file.read(10) == content[95:]
+
+
+def test_the_end_of_a_file_is_looked_for_once(tmp_path: Path) -> None:
+    path, calls = tmp_path / "a", []
+
+    class Counted(io.FileIO):
+        def readinto(self, buffer: Any, /) -> int | None:
+            calls.append(len(buffer))
+            return super().readinto(buffer)
+
+    path.write_bytes(bytes(100))
+    LocalFile.__bases__ = (Counted,)
+    try:
+        with FileStream(str(path)) as source:
+            assert [len(source.more(EMPTY, 101)[0]), *calls] == [100, 101, 1]
+    finally:
+        LocalFile.__bases__ = (io.FileIO,)
+
+
+def test_what_a_file_gains_while_it_is_read_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"one")
+    with FileStream(str(path)) as source, path.open("ab") as writer:
+        assert source.more(EMPTY, 2)[0].tobytes() == b"on"
+        writer.write(b"two")
+        writer.flush()
+        found, ended = source.more(EMPTY, 100)
+        assert (found.tobytes(), ended) == (b"etwo", True)
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="there is no such file")
+def test_a_file_whose_size_is_not_told_is_read() -> None:
+    with FileStream("/proc/version") as source:
+        found, ended = source.more(EMPTY, 10_000)
+        assert (found.tobytes(), ended, source.size) == (Path("/proc/version").read_bytes(), True, 0)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_stream_of_short_reads_is_whole(tmp_path: Path) -> None:
+    path, content = tmp_path / "a", bytes(range(100))
+    path.write_bytes(content)
+    with FileStream(str(path)) as source:
+        assert [part.tobytes() for part, _ in (source.more(EMPTY, 60), source.more(EMPTY, 60))] == [
+            content[:60],
+            content[60:],
+        ]
 
 
 def _arrow(path: Path) -> Any:

@@ -9,14 +9,27 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import encoder_of
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
-from distinput.files.source import EMPTY, FileStream, open_binary, read_range, size_of, stamp_of, stamped
+from distinput.files.source import (
+    EMPTY,
+    Adjoining,
+    FileStream,
+    lying_in,
+    open_binary,
+    read_range,
+    size_of,
+    stamp_of,
+    stamped,
+)
 from distinput.formats.fixed_length import FixedLengthRecords
 from distinput.formats.text import TextLines
+from distinput.values.buffers import ALIGNMENT, FEWEST_BYTES
 from tests.formats.reading import check_positions, records
 from tests.traced_memory import peak_memory
 
@@ -215,3 +228,32 @@ def test_a_known_stamp_is_that_of_one_file_on_one_thread() -> None:
     assert len(seen) == 1
     with pytest.raises(NotFoundError):
         stamp_of(path)
+
+
+@given(st.lists(st.integers(1, 3 * FEWEST_BYTES), min_size=1, max_size=6))
+def test_memory_of_files_that_are_wanted_together_adjoins_once_their_bytes_are_known(sizes: list[int]) -> None:
+    memory = Adjoining()
+    for known in (False, True):
+        memory.part()
+        made = [memory.empty(size) for size in sizes]
+        assert [len(array) for array in made] == sizes
+        for number, array in enumerate(made):
+            array[:] = number
+        assert all((array == number).all() for number, array in enumerate(made))
+        if known:
+            assert len({id(array.base) for array in made}) == 1
+        if sum(sizes) >= FEWEST_BYTES and known:
+            assert not any(array.__array_interface__["data"][0] % ALIGNMENT for array in made)
+
+
+def test_a_stream_lies_where_it_is_told(file: Path) -> None:
+    memory = Adjoining()
+    with lying_in(memory):
+        streams = [FileStream(str(file)) for _ in range(2)]
+    first = streams[0].more(EMPTY, 300)[0]
+    memory.part()
+    near, more = (streams[1].more(EMPTY, 100)[0] for _ in range(2))
+    assert (first.tobytes(), near.tobytes() + more.tobytes()) == (file.read_bytes(),) * 2
+    assert near.base is more.base is not first.base
+    for stream in streams:
+        stream.close()

@@ -145,3 +145,18 @@ def test_a_file_that_grew_after_it_was_counted_is_named(tmp_path: Path) -> None:
         ):
             list(read)
     assert len(list(fresh)) == len(fresh) == 5
+
+
+def test_batches_of_several_small_files_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [str(tmp_path / str(number)) for number in range(8)]
+    texts = [[b"%d of %d " % (row, number) * (number + 1) * 100 for row in range(5)] for number in range(8)]
+    for name, each in zip(names, texts, strict=True):
+        with di.io.TFRecordWriter(name) as writer:
+            for text in each:
+                writer.write(text)
+    batches = iter(di.data.TFRecordDataset(names[::-1]).batch(10))
+    found = [next(batches).tolist()]
+    with monkeypatch.context() as patch:
+        patch.setattr("distinput.columns.regroup.concatenated", mock.Mock(side_effect=AssertionError("copied")))
+        found += [batch.tolist() for batch in batches]
+    assert [text for batch in found for text in batch] == [text for each in texts[::-1] for text in each]
