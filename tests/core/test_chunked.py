@@ -218,3 +218,14 @@ def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_wr
     assert isinstance(column, Strings)
     assert column.row(0).tolist() == [[b"y"]]
     assert column.compact().made is None
+
+
+@pytest.mark.parametrize("wrap", [lambda texts: texts, lambda texts: {"t": texts}], ids=["bare", "dict"])
+def test_an_element_over_two_blocks_that_cannot_be_made_is_passed(wrap: Any) -> None:
+    texts = [b"a", b"b", b"\xff", b"d", b"e", b"f", b"g", b"h"]
+    sources = [di.data.Dataset.from_tensor_slices(wrap(texts[at : at + 3])) for at in (0, 3, 6)]
+    steps = iter(reduce(di.data.Dataset.concatenate, sources).as_text().batch(2))
+    next(steps)
+    with pytest.raises(di.errors.InvalidArgumentError, match="as_text: a text is not UTF-8"):
+        next(steps)
+    assert [list(each["t"]) if isinstance(each, dict) else list(each) for each in steps] == [["e", "f"], ["g", "h"]]
