@@ -229,3 +229,12 @@ def test_an_element_over_two_blocks_that_cannot_be_made_is_passed(wrap: Any) -> 
     with pytest.raises(di.errors.InvalidArgumentError, match="as_text: a text is not UTF-8"):
         next(steps)
     assert [list(each["t"]) if isinstance(each, dict) else list(each) for each in steps] == [["e", "f"], ["g", "h"]]
+
+
+@pytest.mark.parametrize("ask", [lambda ds: ds, lambda ds: ds.copied(), lambda ds: ds.shuffle(3, seed=1)])
+def test_what_crosses_a_border_keeps_its_byte_order(ask: Any) -> None:
+    numbers = np.arange(8, dtype=np.dtype(np.int32).newbyteorder())
+    sources = [di.data.Dataset.from_tensor_slices(numbers[at : at + 3]) for at in (0, 3, 6)]
+    batches = list(ask(reduce(di.data.Dataset.concatenate, sources).batch(2)))
+    assert [batch.dtype for batch in batches] == [numbers.dtype] * 4
+    assert sorted(np.concatenate(batches).tolist()) == list(range(8))
