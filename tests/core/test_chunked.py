@@ -238,3 +238,10 @@ def test_what_crosses_a_border_keeps_its_byte_order(ask: Any) -> None:
     batches = list(ask(reduce(di.data.Dataset.concatenate, sources).batch(2)))
     assert [batch.dtype for batch in batches] == [numbers.dtype] * 4
     assert sorted(np.concatenate(batches).tolist()) == list(range(8))
+
+
+def test_ragged_tensors_that_a_function_returns_keep_their_byte_order() -> None:
+    numbers = np.arange(6, dtype=np.dtype(np.int32).newbyteorder())
+    ragged = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_row_lengths(numbers, [3, 1, 0, 2])).ragged_batch(2)
+    assert [each.values.dtype for each in ragged.map(lambda rows: rows)] == [numbers.dtype] * 2
+    assert [each.values.dtype for each in ragged.map(lambda rows: rows).rebatch(3)] == [numbers.dtype] * 2
