@@ -62,11 +62,12 @@ def column_to_arrow(column: Column) -> Any:
 
 
 def _binary(column: Strings) -> Any:
-    starts = column.starts.reshape(-1)
-    ends = starts + column.sizes.reshape(-1)
-    if len(starts) and (starts[1:] == ends[:-1]).all():
-        first, last = starts[0], ends[-1]  # offsets from 0 on: with others `if_else` of pyarrow 17 makes invalid arrays
-        data, offsets = np.ascontiguousarray(column.data[first:last]), np.append(starts, last) - first
+    starts, sizes = column.starts.reshape(-1), column.sizes.reshape(-1)
+    if len(starts) and (starts[1:] == (starts + sizes)[:-1]).all():
+        offsets = np.append(starts, starts[-1] + sizes[-1])
+        data = np.ascontiguousarray(column.data[offsets[0] : offsets[-1]])
+        if offsets[0]:
+            offsets -= offsets[0]  # from 0 on: with others `if_else` of pyarrow 17 makes invalid arrays
     else:
         data, offsets = column.side_by_side()
     return pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])

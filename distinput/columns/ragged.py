@@ -248,7 +248,7 @@ def column_of_ragged(items: "Sequence[RaggedTensor]") -> RaggedBatches:
 def _joined(items: Sequence[Any]) -> "RaggedTensor":
     lengths = np.concatenate([item.row_lengths() for item in items])
     parts = [item.values for item in items]
-    values = _joined(parts) if is_ragged(parts[0]) else np.concatenate(parts)
+    values = _joined(parts) if is_ragged(parts[0]) else np.concatenate(parts, dtype=parts[0].dtype)
     return ragged_tensors.RaggedTensor(values, ragged_rows.splits_of(lengths))
 
 

@@ -335,8 +335,8 @@ def concatenated(arrays: Sequence[Array]) -> Array:
 
 def joining(first: Array, rows: int) -> Callable[[Sequence[Array]], Array]:
     """What `concatenated` does for arrays that have so many rows together, of which this is the first, or is like it."""
-    if rows * prod(first.shape[1:]) * first.itemsize < _FRESH_BYTES:
-        return np.concatenate
+    if rows * prod(first.shape[1:]) * first.itemsize < _FRESH_BYTES and first.dtype.isnative:
+        return np.concatenate  # which gives the byte order of the machine where it makes the array
     return partial(_joined, (rows, *first.shape[1:]))
 
 

@@ -108,7 +108,6 @@ class ChunkedBlock(Block):
                     for parts, shape in zip(arrays, shapes, strict=True)
                 ]
                 rows = columns[0] if leaf else abreast(columns, shapes)
-                rows = rows if simple else map(structure.build, rows)
                 rows = rows if crossed is None else chain(crossed, rows)
                 columns = []
             else:
@@ -119,12 +118,12 @@ class ChunkedBlock(Block):
                 if len(self.shape) != 1:
                     copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
                 # It is given away: what ended with the iterator could let another thread in; see `abreast`.
-                rows = map(list.pop, ([copies[0] if leaf else tuple(copies) if simple else structure.build(copies)],))
+                rows = map(list.pop, ([copies[0] if leaf else tuple(copies)],))
                 copies = []
                 if len(after) == 1:
                     crossed = rows
                     continue
-            yield rows
+            yield rows if simple else map(structure.build, rows)
             del rows  # with what it refers to, so that the memory can be used for the next one
             crossed = None
 

@@ -218,3 +218,30 @@ def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_wr
     assert isinstance(column, Strings)
     assert column.row(0).tolist() == [[b"y"]]
     assert column.compact().made is None
+
+
+@pytest.mark.parametrize("wrap", [lambda texts: texts, lambda texts: {"t": texts}], ids=["bare", "dict"])
+def test_an_element_over_two_blocks_that_cannot_be_made_is_passed(wrap: Any) -> None:
+    texts = [b"a", b"b", b"\xff", b"d", b"e", b"f", b"g", b"h"]
+    sources = [di.data.Dataset.from_tensor_slices(wrap(texts[at : at + 3])) for at in (0, 3, 6)]
+    steps = iter(reduce(di.data.Dataset.concatenate, sources).as_text().batch(2))
+    next(steps)
+    with pytest.raises(di.errors.InvalidArgumentError, match="as_text: a text is not UTF-8"):
+        next(steps)
+    assert [list(each["t"]) if isinstance(each, dict) else list(each) for each in steps] == [["e", "f"], ["g", "h"]]
+
+
+@pytest.mark.parametrize("ask", [lambda ds: ds, lambda ds: ds.copied(), lambda ds: ds.shuffle(3, seed=1)])
+def test_what_crosses_a_border_keeps_its_byte_order(ask: Any) -> None:
+    numbers = np.arange(8, dtype=np.dtype(np.int32).newbyteorder())
+    sources = [di.data.Dataset.from_tensor_slices(numbers[at : at + 3]) for at in (0, 3, 6)]
+    batches = list(ask(reduce(di.data.Dataset.concatenate, sources).batch(2)))
+    assert [batch.dtype for batch in batches] == [numbers.dtype] * 4
+    assert sorted(np.concatenate(batches).tolist()) == list(range(8))
+
+
+def test_ragged_tensors_that_a_function_returns_keep_their_byte_order() -> None:
+    numbers = np.arange(6, dtype=np.dtype(np.int32).newbyteorder())
+    ragged = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_row_lengths(numbers, [3, 1, 0, 2])).ragged_batch(2)
+    assert [each.values.dtype for each in ragged.map(lambda rows: rows)] == [numbers.dtype] * 2
+    assert [each.values.dtype for each in ragged.map(lambda rows: rows).rebatch(3)] == [numbers.dtype] * 2
