@@ -119,11 +119,11 @@ class DeviceExchange:
 
         notes = self._facts(description, lambda: ops.name(dtype), local)
         every = [one for note in notes for one in note.known]
+        if axis is not None:
+            _check_same([note.dtype for note in notes])
         check_sums(every, axis)
         if axis is None:
             check_numbers(values or parts[:1], op, ops)
-        else:
-            _check_same([note.dtype for note in notes])
         shape, counts = every[0].shape, [count for note in notes for count in note.counts]
         held = [len(note.known) for note in notes]
         if axis is None and prod(shape) * dtype.itemsize >= self._large:
