@@ -351,7 +351,7 @@ class OpenQuery:
                 f"{self.who}: rows must be tuples, got {type(records[0]).__name__}; let connect return a connection without a "
                 "factory of rows"
             )
-        if not all(issubclass(kind, Sequence) for kind in {*map(type, records)}):
+        if records and not isinstance(records[0], Sequence):
             records = list(map(tuple, records))  # some rows know their values by name alone
         if {*map(len, records)} - {len(self.names)}:
             place, count = next((i, len(row)) for i, row in enumerate(records) if len(row) != len(self.names))
