@@ -13,7 +13,6 @@ changed. All else stays as Python has it:
 What cannot be copied, such as a function inside a list, is watched: if its variable has another value later, that is an error.
 """
 
-import contextlib
 import functools
 import sys
 import types
@@ -587,12 +586,9 @@ def _methods(value: Any, named: frozenset[str]) -> list[types.FunctionType]:
 
 def function_in(member: Any) -> Any:
     """The function inside what a class has: a property, a method of any kind, a cached property; otherwise that itself."""
-    if isinstance(member, types.FunctionType):
-        return member
-    for name in ("__func__", "fget", "func"):
-        with contextlib.suppress(AttributeError):
-            # The `__getattr__` of a proxy, which may raise anything, is not asked.
-            if isinstance(inner := object.__getattribute__(member, name), types.FunctionType):
+    if hasattr(type(member), "__get__"):  # others, such as proxies, may raise anything when they are asked
+        for name in ("__func__", "fget", "func"):
+            if isinstance(inner := getattr(member, name, None), types.FunctionType):
                 return inner
     return member
 
