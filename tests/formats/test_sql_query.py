@@ -148,7 +148,9 @@ def test_rows_of_any_kind_have_values_by_place(factory: Any) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_rows_that_have_not_as_many_values_as_the_query_has_columns_are_refused(count: int) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"row 1 has {count} values, but the query gives 2 columns: id, x; let"):
+    with pytest.raises(
+        InvalidArgumentError, match=f"row 1 has {count} values, but the query gives 2 columns: id, x; let"
+    ):
         rows_of(lambda _, values: values if values[0] == 1 else (7,) * count)
 
 
