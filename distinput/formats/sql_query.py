@@ -79,9 +79,8 @@ def record_batch_of(who: str, schema: RowSchema, rows: Sequence[Sequence[Any]], 
     """
     arrays = []
     for place, column in enumerate(schema.arrow):
-        values = list(
-            map(itemgetter(place), rows)
-        )  # zip(*rows) makes an iterator for each row: the collector visits them all
+        # zip(*rows) makes an iterator for each row: the collector visits them all.
+        values = list(map(itemgetter(place), rows))
         try:
             arrays.append(strict_array(values, _wide(column.type) if column.name in schema.inferred else column.type))
         except _FAULTS:
@@ -336,7 +335,7 @@ class OpenQuery:
 
         Raises:
           DataLossError: they cannot be read.
-          InvalidArgumentError: they are dicts.
+          InvalidArgumentError: they are dicts, or have more or fewer values than the query has columns.
         """
         try:
             records = list(self.cursor.fetchmany(rows))
@@ -351,6 +350,14 @@ class OpenQuery:
             raise InvalidArgumentError(
                 f"{self.who}: rows must be tuples, got {type(records[0]).__name__}; let connect return a connection without a "
                 "factory of rows"
+            )
+        if records and not isinstance(records[0], Sequence):
+            records = list(map(tuple, records))  # some rows know their values by name alone
+        if {*map(len, records)} - {len(self.names)}:
+            place, count = next((i, len(row)) for i, row in enumerate(records) if len(row) != len(self.names))
+            raise InvalidArgumentError(
+                f"{self.who}: row {self._fetched + place} has {count} values, but the query gives {len(self.names)} columns: "
+                f"{', '.join(self.names)}; let connect return a connection without a factory of rows"
             )
         self._fetched += len(records)
         return records

@@ -586,9 +586,10 @@ def _methods(value: Any, named: frozenset[str]) -> list[types.FunctionType]:
 
 def function_in(member: Any) -> Any:
     """The function inside what a class has: a property, a method of any kind, a cached property; otherwise that itself."""
-    for name in ("__func__", "fget", "func"):
-        if isinstance(inner := getattr(member, name, None), types.FunctionType):
-            return inner
+    if hasattr(type(member), "__get__"):  # others, such as proxies, may raise anything when they are asked
+        for name in ("__func__", "fget", "func"):
+            if isinstance(inner := getattr(member, name, None), types.FunctionType):
+                return inner
     return member
 
 

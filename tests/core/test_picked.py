@@ -77,7 +77,7 @@ def test_picked_rows_are_those_copied_at_once(data: st.DataObject) -> None:
     left: Column
     right: Column
     left, right = columns(data)
-    far = {"_FAR_BYTES": data.draw(st.sampled_from([1, 1 << 20])), "_FAR_ROW": 1}
+    far = {"_FAR_BYTES": data.draw(st.sampled_from([1, 1 << 20])), "_FAR_ROW": 1, "_FAR_ROWS": 1}
     with mock.patch.multiple(module, _LARGE_BYTES=data.draw(st.sampled_from([1, 20, 1 << 20])), **far):
         for _ in range(data.draw(st.integers(0, 4))):
             match data.draw(st.sampled_from(["rows", "take", "stack", "unstack", "split", "materialize", "concat"])):
@@ -141,11 +141,16 @@ def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
 def test_rows_that_are_prefetched_are_those_that_numpy_takes(source: Any, prefetched: bool) -> None:
     numbers = np.array([[3, 0], [1, 1], [2, 3]])
     calls = mock.Mock(side_effect=gather_rows)
-    with mock.patch.multiple(module, _FAR_BYTES=1, _FAR_ROW=1, gather_rows=calls):
+    with mock.patch.multiple(module, _FAR_BYTES=1, _FAR_ROW=1, _FAR_ROWS=2, gather_rows=calls):
         batches = list(Picked(source, numbers).values())
         with pytest.raises(IndexError):
             list(Picked(source, numbers + 1).values())
     assert calls.call_count == (3 if prefetched else 0)
+    with mock.patch.multiple(module, _FAR_BYTES=1, _FAR_ROW=1, _FAR_ROWS=3, gather_rows=calls):
+        few = list(Picked(source, numbers).values())
+    assert calls.call_count == (3 if prefetched else 0)  # a call for a few rows costs more than it saves
+    for batch, wanted in zip(few, batches, strict=True):
+        _equal(batch, wanted)
     for batch, wanted in zip(batches, source.take(numbers, 0), strict=True):
         _equal(batch, wanted)
         assert batch.flags.writeable

@@ -2,6 +2,7 @@
 """The statement of a query, and what goes wrong with its connection."""
 
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -115,6 +116,42 @@ def test_rows_that_cannot_be_read_are_an_error_and_the_connection_is_closed() ->
         SqlQuery("SELECT 1", Faulty).open() as rows,
     ):
         rows.fetch(1)
+
+
+class Named:
+    """A row that is asked for its values by their names."""
+
+    def __init__(self, _: Any, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __getitem__(self, name: str) -> Any:
+        return {"id": self.values[0], "x": self.values[1]}[name]
+
+
+def rows_of(factory: Any, query: str = "SELECT 1 AS id, 2.5 AS x UNION SELECT 2, 3.5") -> list[Any]:
+    connection = memory()
+    connection.row_factory = factory
+    with SqlQuery(query, lambda: connection).open() as rows:
+        assert rows.fetch(1)
+        return rows.fetch(2)
+
+
+@pytest.mark.parametrize("factory", [None, sqlite3.Row, Named, lambda _, values: list(values)])
+def test_rows_of_any_kind_have_values_by_place(factory: Any) -> None:
+    ((first, second),) = rows_of(factory)
+    assert (first, second) == (2, 3.5)
+    assert rows_of(factory)[0][1] == 3.5
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_rows_that_have_not_as_many_values_as_the_query_has_columns_are_refused(count: int) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=f"row 1 has {count} values, but the query gives 2 columns: id, x; let"
+    ):
+        rows_of(lambda _, values: values if values[0] == 1 else (7,) * count)
 
 
 def test_a_mistake_in_a_function_of_the_users_stays_one() -> None:

@@ -349,6 +349,30 @@ def test_methods_that_nobody_names_are_not_watched() -> None:
     assert (own.told(), made.to_list()) == (2, [1, 2])
 
 
+class Proxy:
+    """Stands for an object that is not there yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name}: not yet")
+
+
+class Proxied:
+    proxy = Proxy()
+
+    def __call__(self, x: Any) -> Any:
+        return x if self.proxy is None else x + 1
+
+
+def test_a_proxy_in_a_class_is_not_asked_for_its_attributes() -> None:
+    class Own:
+        proxy = Proxy()
+
+        def __call__(self, x: Any) -> Any:
+            return x if self.proxy is None else x + 1
+
+    assert [Dataset.range(2).map(function).to_list() for function in (Proxied(), Own())] == [[1, 2], [1, 2]]
+
+
 def test_lists_are_the_same_objects() -> None:
     numbers, table = [1], np.array([1])
     dataset = RANGE.map(lambda x: x + numbers[0] + table[0], vectorize=False)
