@@ -108,8 +108,6 @@ class ChunkedBlock(Block):
                     for parts, shape in zip(arrays, shapes, strict=True)
                 ]
                 rows = columns[0] if leaf else abreast(columns, shapes)
-                rows = rows if simple else map(structure.build, rows)
-                rows = rows if crossed is None else chain(crossed, rows)
                 columns = []
             else:
                 copies = [
@@ -119,11 +117,14 @@ class ChunkedBlock(Block):
                 if len(self.shape) != 1:
                     copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
                 # It is given away: what ended with the iterator could let another thread in; see `abreast`.
-                rows = map(list.pop, ([copies[0] if leaf else tuple(copies) if simple else structure.build(copies)],))
+                rows = map(list.pop, ([copies[0] if leaf else tuple(copies)],))
                 copies = []
-                if len(after) == 1:
-                    crossed = rows
-                    continue
+            # What is built may be an object of the user's, whose code may fail: not in here, where no element would follow.
+            rows = rows if simple else map(structure.build, rows)
+            if len(spans) > 1 and len(after) == 1:
+                crossed = rows
+                continue
+            rows = rows if crossed is None else chain(crossed, rows)
             yield rows
             del rows  # with what it refers to, so that the memory can be used for the next one
             crossed = None

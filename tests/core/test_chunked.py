@@ -218,3 +218,22 @@ def test_strings_that_came_as_objects_are_handed_out_as_views_that_nobody_can_wr
     assert isinstance(column, Strings)
     assert column.row(0).tolist() == [[b"y"]]
     assert column.compact().made is None
+
+
+class Refusing(dict[str, Any]):
+    """A mapping of the user's that refuses a number."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if 4 in value:
+            raise ValueError("four")
+        super().__setitem__(key, value)
+
+
+def test_elements_behind_one_that_crosses_and_cannot_be_built_come_all_the_same() -> None:
+    structure = structure_of(Refusing(a=1))
+    blocks = [ColumnBlock(structure, [Dense(np.arange(first, first + 5))], 5) for first in (0, 5)]
+    elements = ChunkedBlock(blocks, 0, 3, (3,)).elements()
+    assert next(elements)["a"].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="four"):
+        next(elements)
+    assert [element["a"].tolist() for element in elements] == [[6, 7, 8]]
