@@ -245,3 +245,22 @@ def test_ragged_tensors_that_a_function_returns_keep_their_byte_order() -> None:
     ragged = di.data.Dataset.from_tensor_slices(di.RaggedTensor.from_row_lengths(numbers, [3, 1, 0, 2])).ragged_batch(2)
     assert [each.values.dtype for each in ragged.map(lambda rows: rows)] == [numbers.dtype] * 2
     assert [each.values.dtype for each in ragged.map(lambda rows: rows).rebatch(3)] == [numbers.dtype] * 2
+
+
+class Refusing(dict[str, Any]):
+    """A mapping of the user's that refuses a number."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if 4 in value:
+            raise ValueError("four")
+        super().__setitem__(key, value)
+
+
+def test_elements_behind_one_that_crosses_and_cannot_be_built_come_all_the_same() -> None:
+    structure = structure_of(Refusing(a=1))
+    blocks = [ColumnBlock(structure, [Dense(np.arange(first, first + 5))], 5) for first in (0, 5)]
+    elements = ChunkedBlock(blocks, 0, 3, (3,)).elements()
+    assert next(elements)["a"].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="four"):
+        next(elements)
+    assert [element["a"].tolist() for element in elements] == [[6, 7, 8]]

@@ -136,6 +136,23 @@ def test_different_structures_are_refused(values: list[Any]) -> None:
         regroup(values)
 
 
+@pytest.mark.parametrize(
+    "values, told",
+    [
+        ([[1] * 100, [1] * 99], "replica 0 gave a list of 100, replica 1 gave a list of 99"),
+        (
+            [{"a": 1, "b": (1, {"c": 2})}, {"a": 1, "b": (1, {})}],
+            r"0 gave a dict of \['c'\], replica 1 gave a dict of 0",
+        ),
+        ([[Pair(1, 2)], [(1, 2)]], r"0 gave a Pair of \['.*', '.*'\], replica 1 gave a tuple of 2"),
+        ([(1, [2]), (1, 2)], "0 gave a list of 1, replica 1 gave a leaf"),
+    ],
+)
+def test_the_first_nests_that_differ_are_told(values: list[Any], told: str) -> None:
+    with pytest.raises(AssertionError, match=f"the same keys\\): .*{told}$"):
+        regroup(values)
+
+
 def test_a_replica_sees_its_components() -> None:
     value = PerReplica([1, 2])
     shared = [1, {"a": 2}]

@@ -3,6 +3,7 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from distinput.distribute.core.array_arithmetic import NUMPY, ArrayOps
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.values.leaves import is_ragged
-from distinput.values.nest import Structure, map_leaves, structure_of
+from distinput.values.nest import LEAF, Structure, map_leaves, structure_of
 
 if TYPE_CHECKING:
     from distinput.names import words
@@ -542,13 +543,13 @@ def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: Wrap = PerR
     Source: the result rule of `tf.distribute.Strategy.run`, which compares objects, numbers too.
     """
     # Most results are leaves, whose structures need not be compared.
-    bare = isinstance(results[0], _PLAIN) or structure_of(results[0], lists=True).is_leaf
-    if bare and not any(isinstance(result, _NESTS) for result in results):
+    leaf = isinstance(results[0], _PLAIN)
+    first = LEAF if leaf else structure_of(results[0], lists=True, is_leaf=_is_whole)
+    if first.is_leaf and not any(isinstance(result, _NESTS) for result in results):
         return _together(results, always_wrap, wrap)
     structures = [structure_of(result, lists=True, is_leaf=_is_whole) for result in results]
-    first = structures[0]
-    if any(other != first for other in structures):
-        told = ", ".join([f"replica {i} gave {structure}" for i, structure in enumerate(structures)])
+    if any(other != structures[0] for other in structures):
+        told = ", ".join([f"replica {i} gave {_told(nest)}" for i, nest in enumerate(_apart(structures))])
         raise AssertionError(
             f"run: the results of all replicas must have the same structure (len(v) == len(v0), the same keys): {told}"
         )
@@ -558,6 +559,22 @@ def regroup(results: Sequence[Any], always_wrap: bool = False, wrap: Wrap = PerR
 
 def _is_whole(value: Any) -> bool:
     return value is None or isinstance(value, DistributedValues)
+
+
+def _apart(nests: Sequence[Structure]) -> Sequence[Structure]:
+    """The first nests in these, one of each, that differ in their own members."""
+    first = replace(nests[0], children=())
+    if any(len(nest.children) != len(nests[0].children) or replace(nest, children=()) != first for nest in nests):
+        return nests
+    return _apart(
+        next(members for members in zip(*[nest.children for nest in nests], strict=True) if len({*members}) > 1)
+    )
+
+
+def _told(nest: Structure) -> str:
+    """The outermost nest in words."""
+    kind = nest.kind if nest.cls is None else nest.cls.__name__
+    return f"a {kind}" if nest.is_leaf else f"a {kind} of {list(nest.keys) or len(nest.children)}"
 
 
 def _together(parts: Sequence[Any], always_wrap: bool, wrap: Wrap) -> Any:
