@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from distinput.errors import DataLossError, DistinputError
-from distinput.files.compression import Compression, as_compression
+from distinput.files.compression import MARK_BYTES, Compression, as_compression, codec_of_bytes
 from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, check_reached
@@ -184,8 +184,6 @@ _TIMES = 3
 _FRAGMENT_BYTES = 4 << 20
 MOST_RECORD_BYTES = 256 << 20
 """A record that is longer is an error, so that a quote that is never closed does not fill the memory."""
-_MARKS = {"GZIP": b"\x1f\x8b", "ZSTD": b"\x28\xb5\x2f\xfd", "LZ4": b"\x04\x22\x4d\x18", "BZ2": b"BZh9"}
-"""The first bytes of compressed files."""
 _OTHER_MARKS = {
     b"\xfd7zX": "an XZ file; decompress it, or compress it in another way",
     b"PK\x03\x04": 'a zip archive; name a file in it, as "zip://a.csv::archive.zip" does',
@@ -420,13 +418,14 @@ class TextRecords(CutByBytes):
         Raises:
           DataLossError: it begins as these do.
         """
-        found = next((name for name, mark in _MARKS.items() if data[: len(mark)].tobytes() == mark), None)
-        if found and not self.compression:
+        begin = data[:MARK_BYTES].tobytes()
+        found = "" if self.compression else codec_of_bytes(begin)
+        if found:
             raise DataLossError(f"{path}: looks like a {found} file; pass compression_type={found!r} or 'AUTO'")
-        other = _OTHER_MARKS.get(data[:4].tobytes())
+        other = _OTHER_MARKS.get(begin[:4])
         if other:
             raise DataLossError(f"{path}: looks like {other}")
-        if data[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
+        if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise DataLossError(f"{path}: looks like text in UTF-16; make it UTF-8, as `iconv -f UTF-16 -t UTF-8` does")
 
     def line_at(self, path: str, byte: int) -> int:
