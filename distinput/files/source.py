@@ -691,6 +691,8 @@ _GAP = 4096
 def read_spans(path: str, starts: Ints, sizes: Ints, out: Bytes | None = None) -> Bytes:
     """Read bytes starts[i] to starts[i] + sizes[i] of a file, and return the spans concatenated.
 
+    Spans that follow each other in the file are read as one.
+
     Args:
       path: of the file.
       starts: [n].
@@ -702,6 +704,8 @@ def read_spans(path: str, starts: Ints, sizes: Ints, out: Bytes | None = None) -
       DataLossError: the file ends before a span does.
     """
     out = np.empty(int(sizes.sum()), np.uint8) if out is None else out
+    firsts = np.flatnonzero(np.append(True, starts[1:] != (starts + sizes)[:-1])[: len(starts)])
+    starts, sizes = starts[firsts], np.add.reduceat(sizes, firsts) if len(firsts) else sizes
     with naming(path):
         local = local_path(path)
         if local is None:

@@ -146,11 +146,7 @@ class _Index:
     def block(self, rows: Ints) -> Block:
         """Records by their numbers, which are in range."""
         starts, sizes = self.starts[rows], self.sizes[rows].astype(np.int64)
-        nbytes = sizes * self.dtype.itemsize
-        # Records that follow each other in the file are read as one span.
-        begins = np.flatnonzero(np.append(True, starts[1:] != (starts + nbytes)[:-1])[: len(rows)])
-        spans = np.add.reduceat(nbytes, begins) if len(rows) else nbytes
-        data = read_spans(self.path, starts[begins], spans)
+        data = read_spans(self.path, starts, sizes * self.dtype.itemsize)
         if local_path(self.path) is not None:
             check_unchanged(self.path, self.stamp)
         tokens = data.view(self.dtype.newbyteorder("<")).astype(self.dtype, copy=False)

@@ -151,10 +151,8 @@ class Npy(TableFormat):
         positions = rows_in(path, rows, header.shape[0])
         if local is not None:
             return _picked(_array_of(path, local, stamp), positions, header)
-        # Consecutive rows are read as one span.
-        begins = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
-        counts = np.diff(begins, append=len(positions))
-        data = read_spans(path, header.start + positions[begins] * header.row_bytes, counts * header.row_bytes)
+        sizes = np.full(len(positions), header.row_bytes)
+        data = read_spans(path, header.start + positions * header.row_bytes, sizes)
         return _block(header.rows_of(data, len(positions)), header)
 
     def sources(self, path: str) -> Sequence[RowArray] | None:
