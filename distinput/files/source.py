@@ -357,11 +357,13 @@ def facts_at(path: str, stamp: str | None) -> FileMetadata:
 def check_unchanged(path: str, stamp: str) -> None:
     """Reject a local file that was modified or truncated in place since this stamp: its mapped bytes may be gone.
 
-    A file that was replaced or deleted passes: the mapping of the old one is still intact.
+    A file that was replaced or deleted passes: the mapping of the old one is still intact. So does one that is not local.
 
     Raises:
       DataLossError: the file has changed in place.
     """
+    if local_path(path) is None:
+        return
     try:
         now = stamp_of(path)
     except NotFoundError:

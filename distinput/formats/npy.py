@@ -134,8 +134,7 @@ class Npy(TableFormat):
                 data, _ = source.more(EMPTY, wanted)
                 if len(data) < wanted:
                     raise _too_short(path, header, source.offset)
-                if local_path(path) is not None:
-                    check_unchanged(path, stamp)
+                check_unchanged(path, stamp)
                 yield _block(header.rows_of(data, stop - first), header), {"row": row + stop}
         if rows < header.shape[0]:
             raise _too_short(path, header, size_of(path))
@@ -363,8 +362,7 @@ class Npz(TableFormat):
         rows = self._count(path, arrays)
         check_reached(path, rows, row)
         for first, stop in cut_rows(rows - row, block_rows(_row_bytes(arrays)), size, given):
-            if local_path(path) is not None:
-                check_unchanged(path, stamp)
+            check_unchanged(path, stamp)
             yield self._block(arrays, slice(row + first, row + stop), stop - first), {"row": row + stop}
 
     def fetch(self, path: str, rows: Ints) -> Block:
