@@ -293,9 +293,9 @@ class TextRecords(CutByBytes):
 
     def past(self, path: str, position: Position | None) -> Position | None:
         """The next record, unless this one does not end."""
-        at = position or self.start()
+        position = position or self.start()
         try:
-            begin, over = self._begin(path, at, self.head(path))
+            begin, over = self._begin(path, position, self.head(path))
             want = over + 1
             data, ended = EMPTY, False
             with FileStream(path, self.compression, 0 if self.compression else begin) as source:
@@ -306,7 +306,7 @@ class TextRecords(CutByBytes):
                     count, after, _, _ = self.scan_all(data, 0, sys.maxsize, want)
                     want, begin, data = want - count, begin + after, data[after:]
                     if not want:
-                        return self._position(min(begin, source.offset), at.get("row", 0) + 1)
+                        return self._position(min(begin, source.offset), position.get("row", 0) + 1)
         except (DistinputError, OSError):
             pass
         return None
