@@ -5,6 +5,7 @@
 have them where the program that wrote them added them; those that are written here have none.
 """
 
+import re
 import struct
 import zlib
 from abc import ABC, abstractmethod
@@ -380,6 +381,13 @@ CODECS: dict[str, Codec] = {
 
 _OF_SUFFIX = {suffix: cast(Compression, codec) for codec, traits in CODECS.items() for suffix in traits.suffixes}
 
+_MARK = re.compile(
+    rb"""(?x) (?P<BZ2> BZh[1-9] (?:1AY&SY | \x17rE8P\x90) ) | (?P<GZIP> \x1f\x8b) | (?P<LZ4> \x04\x22\x4d\x18)
+    | (?P<SNAPPY> \xff\x06\x00\x00sNaPpY) | (?P<ZSTD> \x28\xb5\x2f\xfd)"""
+)
+MARK_BYTES = 10
+"""The most bytes at the beginning of a file that tell its codec."""
+
 _OTHERS = (".br", ".lz", ".lzma", ".lzo", ".xz", ".z")
 """Suffixes of files that other programs have compressed, and that would be read as they are."""
 
@@ -443,6 +451,16 @@ def codec_of_suffix(path: str) -> Compression:
     """
     name = without_query(path).lower()
     return _OF_SUFFIX.get(name[name.rfind(".") :], "")
+
+
+def codec_of_bytes(data: bytes) -> Compression:
+    r"""The codec whose files begin with these bytes, as no text does; "": it is none of `CODECS`, or ZLIB, which has no mark.
+
+    >>> codec_of_bytes(b"\x1f\x8b\x08\x00"), codec_of_bytes(b"BZhang,3")
+    ('GZIP', '')
+    """
+    found = _MARK.match(data)
+    return cast(Compression, found.lastgroup if found else "")
 
 
 def without_query(path: str) -> str:

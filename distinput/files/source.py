@@ -372,11 +372,13 @@ def facts_at(path: str, stamp: str | None) -> FileMetadata:
 def check_unchanged(path: str, stamp: str) -> None:
     """Reject a local file that was modified or truncated in place since this stamp: its mapped bytes may be gone.
 
-    A file that was replaced or deleted passes: the mapping of the old one is still intact.
+    A file that was replaced or deleted passes: the mapping of the old one is still intact. So does one that is not local.
 
     Raises:
       DataLossError: the file has changed in place.
     """
+    if local_path(path) is None:
+        return
     try:
         now = stamp_of(path)
     except NotFoundError:
@@ -734,6 +736,8 @@ _GAP = 4096
 def read_spans(path: str, starts: Ints, sizes: Ints, out: Bytes | None = None) -> Bytes:
     """Read bytes starts[i] to starts[i] + sizes[i] of a file, and return the spans concatenated.
 
+    Spans that follow each other in the file are read as one.
+
     Args:
       path: of the file.
       starts: [n].
@@ -745,6 +749,8 @@ def read_spans(path: str, starts: Ints, sizes: Ints, out: Bytes | None = None) -
       DataLossError: the file ends before a span does.
     """
     out = np.empty(int(sizes.sum()), np.uint8) if out is None else out
+    firsts = np.flatnonzero(np.append(True, starts[1:] != (starts + sizes)[:-1])[: len(starts)])
+    starts, sizes = starts[firsts], np.add.reduceat(sizes, firsts) if len(firsts) else sizes
     with naming(path):
         local = local_path(path)
         if local is None:

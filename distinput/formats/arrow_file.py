@@ -379,8 +379,8 @@ class ArrowFile:
         self._sound: set[int] = set()  # numbers of the mapped batches that passed the check
         self.places: dict[Any, Ints] = {}
         self.sources: dict[Any, list[RowArray | None]] = {}
-        self._local = local_path(path)
-        self.whole: Bytes | None = mapped(self._local) if self._local is not None and memory_map else None
+        local = local_path(path)
+        self.whole: Bytes | None = mapped(local) if local is not None and memory_map else None
         self.listed = is_file(path)
         self.batches: Batches | None = None
         if self.listed:
@@ -487,8 +487,7 @@ class ArrowFile:
         Raises:
           DataLossError: it has changed.
         """
-        if self._local is not None:
-            check_unchanged(self.path, self._stamp)
+        check_unchanged(self.path, self._stamp)
 
     def _read_empty(self, numbers: list[int]) -> None:
         """Check record batches that claim to have no rows; no reader would ever notice that they do have some."""

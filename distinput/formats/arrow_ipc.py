@@ -27,18 +27,14 @@ from distinput.formats.tables import (
     Conforming,
     ConformingTable,
     LruCache,
-    TableFormat,
+    NullableTable,
     arrays_of,
-    as_columns,
-    as_nulls,
     check_nulls,
     rows_block,
     table_spec,
-    telling,
     told_nulls,
 )
 from distinput.names.lazy import dataclass
-from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
 from distinput.values.spec import Spec, TensorSpec
 
@@ -47,7 +43,7 @@ _UNKNOWN, _ELSEWHERE = -1, -2  # special values in `ArrowFile.places`
 
 
 @dataclass(frozen=True)
-class ArrowIpc(TableFormat):
+class ArrowIpc(NullableTable):
     """The rows of Arrow IPC files ("Feather version 2") or streams, as dicts from column name to value.
 
     Local files are mapped into memory: any rows in any order, as `global_shuffle` takes them, cost no more than they do in
@@ -93,22 +89,9 @@ class ArrowIpc(TableFormat):
     memory_map: bool = field(default=True, repr=False)  # no part of what a state is compared with
     tells: str = field(default="", repr=False)  # how the nulls of the first file are told, by another format
 
-    def __post_init__(self) -> None:
-        normalized(self, "columns", as_columns("arrow", self.columns))
-        normalized(self, "nulls", as_nulls("arrow", self.nulls))
-
-    @classmethod
-    def of_options(
-        cls,
-        schema: Any = None,
-        valid: Mapping[str, str] | Sequence[str] | None = None,
-        nulls: Any = None,
-        **options: Any,
-    ) -> "ArrowIpc":
-        tells, options["nulls"] = telling(nulls, schema is not None or valid is not None)
-        if schema is None and not valid:
-            return cls(**options, tells=tells)
-        return ConformingArrow(**options, conforming=Conforming.of("arrow", schema, valid))
+    @staticmethod
+    def conforming_table(**options: Any) -> "ConformingArrow":
+        return ConformingArrow(**options)
 
     def held(self, paths: Iterable[str]) -> "ArrowIpc":
         path = next(iter(paths), None) if self.tells else None
@@ -128,9 +111,6 @@ class ArrowIpc(TableFormat):
         file = self._file(path)
         found = _null_paths(file, structs=True, every=True)
         return unfilled(found, file.schema, {} if self.nulls == "error" else dict(self.nulls))
-
-    def with_columns(self, columns: Sequence[str]) -> "ArrowIpc":
-        return replace(self, columns=columns)
 
     def spec_of(self, path: str) -> Spec:
         file = self._file(path)
@@ -280,7 +260,7 @@ class ArrowIpc(TableFormat):
 
 
 @dataclass(frozen=True, repr=False)
-class ConformingArrow(ConformingTable, ArrowIpc):  # type: ignore[misc]  # columns are those of either
+class ConformingArrow(ConformingTable, ArrowIpc):
     """Rows of Arrow IPC files and streams that are brought to one schema; no values are views of a file.
 
     Args:

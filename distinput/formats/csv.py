@@ -16,7 +16,7 @@ from distinput.files.compression import as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, stamp_of
 from distinput.formats.row_schema import INFERRED, RowSchema, changed, inferred_type, may_change
 from distinput.formats.tables import as_columns, infinities
-from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Bytes, Head
+from distinput.formats.text_records import MARK, MOST_RECORD_BYTES, Bytes, Head, more_lines
 from distinput.formats.text_table import PlainColumns, TextTable, as_inferred
 from distinput.kernels.lines import MULTILINE, RETURN, RETURNS, csv_records
 from distinput.kernels.plain_csv import FLOAT32, FLOAT64, INT32, INT64, LEFT_OUT, OK, TEXT, plain_csv
@@ -450,8 +450,6 @@ def first_record(
             mark = 3 if data[:3].tobytes() == MARK and not rules else 0
             if not header and (len(data) >= 3 or ended):
                 return Head(mark)
-            if ended and len(data) and data[-1] != 10:
-                data = np.concatenate([data, np.array([10], np.uint8)])
             code = -1 if quote is None else ord(quote)
             count, after, lines, problem = csv_records(
                 data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | rules
@@ -468,7 +466,7 @@ def first_record(
                 return Head(mark)  # an empty file, or one of empty lines
             if ended or len(data) > MOST_RECORD_BYTES:
                 raise DataLossError(f"{path}: line {lines + 1}: the header does not end; is a quote missing?")
-            data, ended = source.more(data, max(_HEAD_BYTES, len(data)))
+            data, ended = more_lines(source, data, max(_HEAD_BYTES, len(data)))
             if not compression:
                 reader.check_plain(path, data)
         size = source.offset

@@ -480,13 +480,9 @@ class CsvTuples(TextTable):
         Raises:
           pyarrow.ArrowInvalid, FieldError, BadRecordError: a record is not as plain as that.
         """
-        first = data[: self.scan(data, 0, len(data), 1)[1]].tobytes()
-        whole = len(self._fields(first))
+        whole, numbers = self._layout(data)
         if whole > 1 and count > self._full_lines(data):
             raise BadRecordError  # pyarrow takes an empty line for a record of empty fields
-        numbers = self._read_of(whole)
-        if numbers is None:
-            raise BadRecordError
         names = [str(number) for number in range(whole)]
         kinds = {str(number): kind for number, kind in zip(numbers, self.wanted.arrow.types, strict=True)}
         table = csv.read_csv(
@@ -506,13 +502,13 @@ class CsvTuples(TextTable):
         return table.combine_chunks().to_batches()[0]
 
     def _block(self, data: Bytes, count: int, head: Head) -> ColumnBlock:
-        columns = self._plain_columns(data, count)
+        try:
+            columns = self._plain_columns(data, count)
+            batch = self._read(data, count) if columns is None and self._is_plain(data) else None
+        except (pa.ArrowInvalid, FieldError, BadRecordError):
+            columns = batch = None
         if columns is not None:
             return ColumnBlock(self._spec.structure, columns, count)
-        try:
-            batch = self._read(data, count) if self._is_plain(data) else None
-        except (pa.ArrowInvalid, FieldError, BadRecordError):
-            batch = None
         if batch is None or batch.num_rows != count:
             return self._by_record(data, count)
         fill = {}
@@ -524,18 +520,15 @@ class CsvTuples(TextTable):
         return ColumnBlock(self._spec.structure, list(columns_of(batch, fill).values()), count)
 
     def _plain_columns(self, data: Bytes, count: int) -> list[Column] | None:
-        """The columns of records without empty fields, see `kernels.plain_csv`; None: they are not as plain as that."""
-        if self.na_value or self.delimiter == '"':
-            return None  # any text may count as empty
-        if has_lone_return(data):
-            return None  # one that ends a line alone
-        try:
-            whole = len(self._fields(data[: self.scan(data, 0, len(data), 1)[1]].tobytes()))
-        except FieldError:
+        """The columns of records without empty fields, see `kernels.plain_csv`; None: they are not as plain as that.
+
+        Raises:
+          FieldError, BadRecordError: see `_layout`.
+        """
+        # Any text may count as empty, and a "\r" may end a line alone.
+        if self.na_value or self.delimiter == '"' or has_lone_return(data):
             return None
-        numbers = self._read_of(whole)
-        if numbers is None:
-            return None
+        whole, numbers = self._layout(data)
         kinds = {str(number): _PLAIN[kind] for number, kind in zip(numbers, self.types, strict=True)}
         rows = PlainRows(tuple(map(str, range(whole))), kinds, ord(self.delimiter), self._quote)
         columns = rows.columns(data, count)
@@ -546,11 +539,19 @@ class CsvTuples(TextTable):
                 return None
         return list(columns.values())
 
-    def _read_of(self, whole: int) -> Sequence[int] | None:
-        """The numbers of the fields that are read of a record with so many; None: that is no right number."""
+    def _layout(self, data: Bytes) -> tuple[int, Sequence[int]]:
+        """How many fields the first record has, and the numbers of those that are read.
+
+        Raises:
+          FieldError: the record cannot be read.
+          BadRecordError: it has not as many fields as it must have.
+        """
+        whole = len(self._fields(data[: self.scan(data, 0, len(data), 1)[1]].tobytes()))
         numbers = range(whole) if self._numbers is None else self._numbers
         right = len(numbers) == len(self.types) and numbers[-1] < whole
-        return numbers if right and (not self.excluded or whole == len(numbers) + len(self.excluded)) else None
+        if not right or (self.excluded and whole != len(numbers) + len(self.excluded)):
+            raise BadRecordError
+        return whole, numbers
 
     def _full_lines(self, data: Bytes) -> int:
         rules = MULTILINE | RETURNS

@@ -110,12 +110,9 @@ class FixedLengthRecords(SpanFormat):
 
     def fetch(self, path: str, rows: Ints) -> Block:
         wanted = rows_in(path, rows, self.rows(path) or 0)
-        # Consecutive records are read as one span.
-        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
-        counts = np.diff(begins, append=len(wanted))
-        data = read_spans(path, self.header_bytes + wanted[begins] * self.record_bytes, counts * self.record_bytes)
-        starts = self.record_bytes * np.arange(len(wanted))
-        return ColumnBlock(LEAF, [Strings(data, starts, np.full(len(wanted), self.record_bytes))], len(wanted))
+        sizes = np.full(len(wanted), self.record_bytes)
+        data = read_spans(path, self.header_bytes + wanted * self.record_bytes, sizes)
+        return ColumnBlock(LEAF, [Strings(data, np.cumsum(sizes) - sizes, sizes)], len(wanted))
 
     def read_until(self, path: str, position: Position, stop: Position) -> PlacedBlocks:
         end = self.header_bytes + stop["row"] * self.record_bytes + self.footer_bytes

@@ -22,7 +22,7 @@ from distinput.files.folder import join_path, make_folder, split_path
 from distinput.files.manifest import FileTable
 from distinput.files.paths import ask_each, local_path
 from distinput.files.sink import Sink
-from distinput.files.source import EMPTY, naming, open_binary, read_spans, size_of, version_of
+from distinput.files.source import naming, open_binary, read_spans, size_of, version_of
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, rows_in
 from distinput.kernels.cache import is_own
 from distinput.kernels.checksums import FOOTER, HEADER
@@ -410,12 +410,9 @@ class Indexed(Format):
     def fetch(self, path: str, rows: Ints) -> Block:
         offsets = self.index(path)
         wanted = rows_in(path, rows, len(offsets) - 1)
-        # Consecutive records are read as one span.
-        begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
-        last = wanted[np.append(begins[1:], len(wanted)) - 1] if len(wanted) else wanted
-        first = offsets[wanted[begins]]
-        data = read_spans(path, first, offsets[last + 1] - first) if len(wanted) else EMPTY
-        return self.parse_rows(path, data, np.cumsum(np.diff(offsets)[wanted]), wanted)
+        starts, ends = offsets[wanted], offsets[wanted + 1]
+        data = read_spans(path, starts, ends - starts)
+        return self.parse_rows(path, data, np.cumsum(ends - starts), wanted)
 
     def size(self, path: str) -> int:
         return size_of(path)

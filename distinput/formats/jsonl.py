@@ -14,7 +14,7 @@ import numpy as np
 
 from distinput.columns.column import Column
 from distinput.errors import DataLossError, InvalidArgumentError
-from distinput.files.compression import as_compression
+from distinput.files.compression import MARK_BYTES, as_compression
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, wanted_until
 from distinput.formats.row_schema import INFERRED, Path, RowSchema, may_change, null_places
 from distinput.formats.tables import as_columns, infinities
@@ -460,8 +460,8 @@ class JsonLines(TextTable):
     def head(self, path: str) -> Head:
         refuse_pipe(path)
         # No more is asked for than is looked at; where it is compressed, nobody knows how much that is.
-        with wanted_until(None if self.compression else 4), FileStream(path, self.compression) as source:
-            data, _ = source.more(EMPTY, 4)
+        with wanted_until(None if self.compression else MARK_BYTES), FileStream(path, self.compression) as source:
+            data, _ = source.more(EMPTY, MARK_BYTES)
         self.check_plain(path, data)
         return Head(3 if data[:3].tobytes() == MARK else 0)
 

@@ -17,7 +17,6 @@ from distinput.columns.ragged import column_of_arrays
 from distinput.errors import DataLossError, DistinputError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.compression import CODECS, ArrowDecoder
 from distinput.files.folder import join_path, plain_name, split_path, without_notes
-from distinput.files.paths import local_path
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
 from distinput.formats.tables import CountedTable, LruCache
@@ -287,8 +286,7 @@ class PackedSamples:
         if self.content is not None:
             return self.content, starts
         data = read_spans(self.path, starts, sizes)
-        if local_path(self.path) is not None:
-            check_unchanged(self.path, self.stamp)
+        check_unchanged(self.path, self.stamp)
         return data, np.cumsum(sizes) - sizes
 
     def values(self, rows: Ints, widths: Sequence[int | None]) -> tuple[np.ndarray[Any, Any], list[Ints], list[Ints]]:

@@ -309,8 +309,7 @@ class _File:
 
     def block_of(self, records: Sequence[dict[str, Any]]) -> Block:
         """A block of windows."""
-        if local_path(self.path) is not None:
-            check_unchanged(self.path, self.stamp)
+        check_unchanged(self.path, self.stamp)
         spec = self.format.spec(None)
         columns = [
             column_of_arrays([record[name] for record in records], leaf.dtype)

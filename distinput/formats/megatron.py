@@ -12,7 +12,7 @@ from distinput.columns.column import Column, Dense, Ints
 from distinput.columns.ragged import Ragged
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from distinput.files.folder import remove_file, without_notes
-from distinput.files.paths import as_path, local_path
+from distinput.files.paths import as_path
 from distinput.files.sink import Sink
 from distinput.files.source import check_unchanged, read_range, read_spans, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, PlacedBlocks, Position
@@ -146,13 +146,8 @@ class _Index:
     def block(self, rows: Ints) -> Block:
         """Records by their numbers, which are in range."""
         starts, sizes = self.starts[rows], self.sizes[rows].astype(np.int64)
-        nbytes = sizes * self.dtype.itemsize
-        # Records that follow each other in the file are read as one span.
-        begins = np.flatnonzero(np.append(True, starts[1:] != (starts + nbytes)[:-1])[: len(rows)])
-        spans = np.add.reduceat(nbytes, begins) if len(rows) else nbytes
-        data = read_spans(self.path, starts[begins], spans)
-        if local_path(self.path) is not None:
-            check_unchanged(self.path, self.stamp)
+        data = read_spans(self.path, starts, sizes * self.dtype.itemsize)
+        check_unchanged(self.path, self.stamp)
         tokens = data.view(self.dtype.newbyteorder("<")).astype(self.dtype, copy=False)
         columns: list[Column] = [Ragged(Dense(tokens), np.cumsum(sizes) - sizes, sizes)]
         if self.modes is None:

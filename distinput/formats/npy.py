@@ -134,8 +134,7 @@ class Npy(TableFormat):
                 data, _ = source.more(EMPTY, wanted)
                 if len(data) < wanted:
                     raise _too_short(path, header, source.offset)
-                if local_path(path) is not None:
-                    check_unchanged(path, stamp)
+                check_unchanged(path, stamp)
                 yield _block(header.rows_of(data, stop - first), header), {"row": row + stop}
         if rows < header.shape[0]:
             raise _too_short(path, header, size_of(path))
@@ -151,10 +150,8 @@ class Npy(TableFormat):
         positions = rows_in(path, rows, header.shape[0])
         if local is not None:
             return _picked(_array_of(path, local, stamp), positions, header)
-        # Consecutive rows are read as one span.
-        begins = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
-        counts = np.diff(begins, append=len(positions))
-        data = read_spans(path, header.start + positions[begins] * header.row_bytes, counts * header.row_bytes)
+        sizes = np.full(len(positions), header.row_bytes)
+        data = read_spans(path, header.start + positions * header.row_bytes, sizes)
         return _block(header.rows_of(data, len(positions)), header)
 
     def sources(self, path: str) -> Sequence[RowArray] | None:
@@ -365,8 +362,7 @@ class Npz(TableFormat):
         rows = self._count(path, arrays)
         check_reached(path, rows, row)
         for first, stop in cut_rows(rows - row, block_rows(_row_bytes(arrays)), size, given):
-            if local_path(path) is not None:
-                check_unchanged(path, stamp)
+            check_unchanged(path, stamp)
             yield self._block(arrays, slice(row + first, row + stop), stop - first), {"row": row + stop}
 
     def fetch(self, path: str, rows: Ints) -> Block:

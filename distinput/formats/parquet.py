@@ -61,20 +61,17 @@ from distinput.formats.tables import (
     BRINGS_TOGETHER,
     Conforming,
     ConformingTable,
-    TableFormat,
+    NullableTable,
     arrays_of,
-    as_columns,
-    as_nulls,
     check_columns,
     check_nulls,
     checked_batch,
     rows_block,
     table_spec,
-    telling,
     told_nulls,
 )
 from distinput.names.lazy import dataclass
-from distinput.plan.check import at_least, normalized
+from distinput.plan.check import at_least
 from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------
@@ -182,7 +179,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
-class Parquet(TableFormat):
+class Parquet(NullableTable):
     """The rows of Parquet files, as dicts from column name to value.
 
     Only the named columns are read. Rows can be counted and reached by position from the files' footers. Numbers, booleans and
@@ -223,23 +220,13 @@ class Parquet(TableFormat):
     tells: str = field(default="", repr=False)  # how the nulls of the first file are told, by another format
 
     def __post_init__(self) -> None:
-        normalized(self, "columns", as_columns("parquet", self.columns))
-        normalized(self, "nulls", as_nulls("parquet", self.nulls))
+        super().__post_init__()
         if self.batch_rows is not None and self.batch_rows < 1:
             raise InvalidArgumentError(f"parquet: batch_rows must be at least 1, got {self.batch_rows}")
 
-    @classmethod
-    def of_options(
-        cls,
-        schema: Any = None,
-        valid: Mapping[str, str] | Sequence[str] | None = None,
-        nulls: Any = None,
-        **options: Any,
-    ) -> "Parquet":
-        tells, options["nulls"] = telling(nulls, schema is not None or valid is not None)
-        if schema is None and not valid:
-            return cls(**options, tells=tells)
-        return ConformingParquet(**options, conforming=Conforming.of("parquet", schema, valid))
+    @staticmethod
+    def conforming_table(**options: Any) -> "ConformingParquet":
+        return ConformingParquet(**options)
 
     def held(self, paths: Iterable[str]) -> "Parquet":
         path = next(iter(paths), None) if self.tells else None
@@ -256,9 +243,6 @@ class Parquet(TableFormat):
         """The paths of nulls in a file in whose place nothing is put; reads all of it where its footer does not tell."""
         found = null_paths_of(path, self._columns, math.inf, structs=True, every=True)
         return unfilled(found, schema_of(path), {} if self.nulls == "error" else dict(self.nulls))
-
-    def with_columns(self, columns: Sequence[str]) -> "Parquet":
-        return replace(self, columns=columns)
 
     def where(self, term: Any) -> "Parquet | None":
         made: Parquet = PrunedParquet(self.columns, self.batch_rows, self.nulls, term=term)
@@ -403,7 +387,7 @@ class PrunedParquet(Parquet):
 
 
 @dataclass(frozen=True, repr=False)
-class ConformingParquet(ConformingTable, Parquet):  # type: ignore[misc]  # columns are those of either
+class ConformingParquet(ConformingTable, Parquet):
     """Rows of Parquet files that are brought to one schema.
 
     Args:

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from distinput.errors import DistinputError, InvalidArgumentError
-from distinput.files.compression import CODECS, Compression, compression_of, without_query
+from distinput.files.compression import CODECS, Compression, codec_of_bytes, compression_of, without_query
 from distinput.files.folder import without_notes
 from distinput.files.source import EMPTY, FileStream, refuse_pipe, size_of
 from distinput.formats import FORMATS
@@ -36,15 +36,6 @@ SUFFIXES: dict[str, tuple[str, ...]] = {
     "video": (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".3gp"),
 }
 """What names of files of a format end in; a suffix of a compression, and `-00001-of-00008`, may follow."""
-
-_CODECS: dict[str, bytes] = {
-    "BZ2": b"BZh",
-    "GZIP": b"\x1f\x8b",
-    "LZ4": b"\x04\x22\x4d\x18",
-    "SNAPPY": b"\xff\x06\x00\x00sNaPpY",
-    "ZSTD": b"\x28\xb5\x2f\xfd",
-}
-"""The first bytes of compressed files."""
 
 _SIGNATURES: tuple[tuple[str, int, bytes], ...] = (
     ("parquet", 0, b"PAR1"),
@@ -295,7 +286,7 @@ def _begin(path: str, codec: str) -> Bytes:
 def _codec_of_bytes(path: str, begin: Bytes) -> tuple[str, tuple[str, Bytes, str] | None]:
     """The compression that the first bytes show, and the format, bytes and reason of what is behind it."""
     data = begin.tobytes()
-    codec = next((name for name, mark in _CODECS.items() if data.startswith(mark)), "")
+    codec = codec_of_bytes(data)
     if codec:
         inside = _begin(path, codec)
         known = _signature(inside.tobytes()) or _text(inside.tobytes())

@@ -48,7 +48,7 @@ from distinput.formats.format import (
 from distinput.formats.row_schema import RowSchema
 from distinput.kernels.kernel import renewed
 from distinput.names.lazy import dataclass, library
-from distinput.plan.check import taken
+from distinput.plan.check import normalized, taken
 from distinput.values.nest import Structure
 from distinput.values.spec import Spec
 
@@ -620,6 +620,42 @@ class Conforming:
             for mark, (root, path) in roots.items()
             if mark and root is not None and set(path[len(root) :]) <= {"[", "]"}
         }
+
+
+class NullableTable(TableFormat):
+    """A format of tables in which there may be nulls, and whose rows are brought to one schema where options say so."""
+
+    __slots__ = ()
+    columns: Sequence[str] | None
+    nulls: Any
+
+    def __post_init__(self) -> None:
+        normalized(self, "columns", as_columns(self.name, self.columns))
+        normalized(self, "nulls", as_nulls(self.name, self.nulls))
+
+    @staticmethod
+    @abstractmethod
+    def conforming_table(**options: Any) -> Any:
+        """The format whose rows are brought to one schema."""
+
+    @classmethod
+    def of_options(
+        cls,
+        schema: Any = None,
+        valid: Mapping[str, str] | Sequence[str] | None = None,
+        nulls: Any = None,
+        **options: Any,
+    ) -> Any:
+        """The format with the options of its dataset."""
+        tells, options["nulls"] = telling(nulls, schema is not None or valid is not None)
+        if schema is None and not valid:
+            plain: Any = cls  # subclasses are dataclasses
+            return plain(**options, tells=tells)
+        return cls.conforming_table(**options, conforming=Conforming.of(cls.name, schema, valid))
+
+    def with_columns(self, columns: Sequence[str]) -> Format:
+        made: Format = replace(self, columns=columns)  # type: ignore[type-var]  # subclasses are dataclasses
+        return made
 
 
 class ConformingTable(TableFormat):

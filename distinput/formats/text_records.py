@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from distinput.errors import DataLossError, DistinputError
-from distinput.files.compression import Compression, as_compression
+from distinput.files.compression import MARK_BYTES, Compression, as_compression, codec_of_bytes
 from distinput.files.manifest import FileTable
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, stamp_of
 from distinput.formats.format import BLOCK_ROWS, Format, Fragment, Position, check_reached
@@ -184,16 +184,19 @@ _TIMES = 3
 _FRAGMENT_BYTES = 4 << 20
 MOST_RECORD_BYTES = 256 << 20
 """A record that is longer is an error, so that a quote that is never closed does not fill the memory."""
-_MARKS = {"GZIP": b"\x1f\x8b", "ZSTD": b"\x28\xb5\x2f\xfd", "LZ4": b"\x04\x22\x4d\x18", "BZ2": b"BZh9"}
-"""The first bytes of compressed files."""
 _OTHER_MARKS = {
     b"\xfd7zX": "an XZ file; decompress it, or compress it in another way",
     b"PK\x03\x04": 'a zip archive; name a file in it, as "zip://a.csv::archive.zip" does',
 }
 """The first bytes of files that are not decompressed here, what they are, and what to do."""
-_NEWLINE = np.array([10], np.uint8)
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def more_lines(source: FileStream, kept: Bytes, size: int) -> tuple[Bytes, bool]:
+    """As `FileStream.more`, with a newline behind a last line that has none."""
+    data, ended = source.more(kept, size)
+    return (np.append(data, np.uint8(10)) if ended and len(data) and data[-1] != 10 else data), ended
 
 
 class CutByBytes(Format):
@@ -290,64 +293,49 @@ class TextRecords(CutByBytes):
 
     def past(self, path: str, position: Position | None) -> Position | None:
         """The next record, unless this one does not end."""
-        at = position or self.start()
+        position = position or self.start()
         try:
-            head = self.head(path)
-            piece = next(self._pieces(path, at, None, head), None)
-        except (DistinputError, OSError):
-            return self._past_refused(path, at)
-        if piece is None:
-            return None
-        # A "\r" at the end of the piece may or may not end a record: here it does.
-        return self._after(piece, self._offset(piece.data, 1) or len(piece.data), 1)
-
-    def _past_refused(self, path: str, at: Position) -> Position | None:
-        """The record behind one that `scan` refuses; None if that one does not end."""
-        row = at.get("row", 0)
-        try:
-            begin = self.head(path).byte
-            begin, want = (max(at["byte"], begin), 1) if "byte" in at and not self.compression else (begin, row + 1)
+            begin, over = self._begin(path, position, self.head(path))
+            want = over + 1
             data, ended = EMPTY, False
             with FileStream(path, self.compression, 0 if self.compression else begin) as source:
                 if self.compression:
                     source.skip(begin)
                 while not ended and len(data) <= MOST_RECORD_BYTES:
-                    data, ended = source.more(data, max(FIRST_BYTES, len(data)))
-                    if ended and len(data) and data[-1] != 10:
-                        data = np.concatenate([data, _NEWLINE])
+                    data, ended = more_lines(source, data, max(FIRST_BYTES, len(data)))
                     count, after, _, _ = self.scan_all(data, 0, sys.maxsize, want)
                     want, begin, data = want - count, begin + after, data[after:]
                     if not want:
-                        behind = {"row": row + 1}
-                        if self.compression or "byte" not in at:
-                            return behind
-                        return {"byte": min(begin, source.offset), **behind}
+                        return self._position(min(begin, source.offset), position.get("row", 0) + 1)
         except (DistinputError, OSError):
             pass
         return None
 
     def start(self) -> Position:
-        return {"row": 0} if self.compression else {"byte": 0, "row": 0}
+        return self._position(0, 0)
 
     def _pieces(
         self, path: str, at: Position, stop: Position | None, head: Head, refused: bool = True
     ) -> Iterator[TextPiece]:
         """The records from a position on, in pieces; one that `scan` refuses is an error, or not: a line is then a piece."""
         until = sys.maxsize if stop is None else stop["near"]
-        row = at.get("row", 0)
-        if self.compression or "byte" not in at:
-            begin, line, over = head.byte, head.lines + 1, row
-            if "near" in at:
-                begin, line, over = self._line_from(path, at["near"], head), 0, 0
-        else:
-            begin, line, over = max(at["byte"], head.byte), 0 if at["byte"] > head.byte else head.lines + 1, 0
-        row -= over  # the rows before are found again, and passed over
+        begin, over = self._begin(path, at, head)
+        line = head.lines + 1 if begin == head.byte else 0
+        row = at.get("row", 0) - over  # the rows before are found again, and passed over
         if begin >= until:
             return
         with FileStream(path, self.compression, 0 if self.compression else begin) as source:
             if self.compression and source.skip(begin) < begin:
                 raise DataLossError(f"{path}: ends before byte {begin}; the file has changed")
             yield from self._found(source, begin, row, line, over, until, refused)
+
+    def _begin(self, path: str, at: Position, head: Head) -> tuple[int, int]:
+        """The byte from which on a position is looked for, and how many records are passed over from there."""
+        if "near" in at:
+            return self._line_from(path, at["near"], head), 0
+        if self.compression or "byte" not in at:
+            return head.byte, at.get("row", 0)
+        return max(at["byte"], head.byte), 0
 
     def _found(
         self, source: FileStream, byte: int, row: int, line: int, over: int, until: int, refused: bool
@@ -399,10 +387,8 @@ class TextRecords(CutByBytes):
             if source.size is not None:  # one more byte detects the end of the file
                 more = min(more, max(source.size - source.offset + 1, 4096))
                 more = min(more, max(until - source.offset, 4096, len(kept)))
-            data, ended = source.more(kept, more)
+            data, ended = more_lines(source, kept, more)
             position, size = 0, min(2 * size, most)
-            if ended and len(data) and data[-1] != 10:
-                data = np.concatenate([data, _NEWLINE])
         if byte < until and position < len(data):
             self._refuse(path, data, -1, position, byte, line)
         check_reached(path, row, row + over, "record")
@@ -420,13 +406,14 @@ class TextRecords(CutByBytes):
         Raises:
           DataLossError: it begins as these do.
         """
-        found = next((name for name, mark in _MARKS.items() if data[: len(mark)].tobytes() == mark), None)
-        if found and not self.compression:
+        begin = data[:MARK_BYTES].tobytes()
+        found = "" if self.compression else codec_of_bytes(begin)
+        if found:
             raise DataLossError(f"{path}: looks like a {found} file; pass compression_type={found!r} or 'AUTO'")
-        other = _OTHER_MARKS.get(data[:4].tobytes())
+        other = _OTHER_MARKS.get(begin[:4])
         if other:
             raise DataLossError(f"{path}: looks like {other}")
-        if data[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
+        if begin[:2] in (b"\xff\xfe", b"\xfe\xff"):
             raise DataLossError(f"{path}: looks like text in UTF-16; make it UTF-8, as `iconv -f UTF-16 -t UTF-8` does")
 
     def line_at(self, path: str, byte: int) -> int:
@@ -441,8 +428,10 @@ class TextRecords(CutByBytes):
         return starts.first_from(near, head.byte, self.scan_all, self.lines_are_records, MOST_RECORD_BYTES)
 
     def _after(self, piece: TextPiece, size: int, rows: int) -> Position:
-        row = piece.row + rows
-        return {"row": row} if self.compression else {"byte": min(piece.byte + size, piece.end), "row": row}
+        return self._position(min(piece.byte + size, piece.end), piece.row + rows)
+
+    def _position(self, byte: int, row: int) -> Position:
+        return {"row": row} if self.compression else {"byte": byte, "row": row}
 
     def _offset(self, data: Bytes, records: int) -> int:
         return self.scan(data, 0, sys.maxsize, records)[1] if records else 0

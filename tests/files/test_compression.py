@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, UnimplementedError
-from distinput.files.compression import CODECS, Compression, Inflater, as_compression, compression_of, encoder_of
+from distinput.files.compression import (
+    CODECS,
+    MARK_BYTES,
+    Compression,
+    Inflater,
+    as_compression,
+    codec_of_bytes,
+    compression_of,
+    encoder_of,
+)
 
 KINDS: tuple[Compression, ...] = ("GZIP", "ZLIB", "BZ2", "ZSTD", "LZ4", "SNAPPY")
 CHECKED: tuple[Compression, ...] = ("GZIP", "ZLIB", "BZ2", "SNAPPY")
@@ -243,3 +252,15 @@ def test_suffixes_of_compressions_that_are_not_there_are_refused(path: str) -> N
     with pytest.raises(UnimplementedError, match=r"cannot be decompressed; .*'\.gz'.*compression_type=''"):
         compression_of("AUTO", path)
     assert compression_of("", path) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_first_bytes_tell_the_codec(kind: Compression) -> None:
+    lowest, highest = CODECS[kind].levels or (-1, -1)
+    wanted = "" if kind == "ZLIB" else kind
+    assert {codec_of_bytes(packed(kind, b"one", level)[:MARK_BYTES]) for level in (lowest, highest)} == {wanted}
+
+
+def test_first_bytes_of_text_tell_no_codec() -> None:
+    assert [codec_of_bytes(text) for text in (b"", b"BZhang is a name", b"BZh9,1\n2,3\n")] == ["", "", ""]
+    assert codec_of_bytes(bz2.compress(b"")[:MARK_BYTES]) == "BZ2"

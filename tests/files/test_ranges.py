@@ -47,3 +47,16 @@ def test_a_file_that_ends_before_is_told(path: str) -> None:
         read_spans(path, np.array([1020]), np.array([5]))
     with pytest.raises(NotFoundError):
         read_spans(path + "x", np.array([0]), np.array([1]))
+
+
+def test_spans_that_follow_each_other_are_asked_for_as_one(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[int], list[int]]] = []
+
+    def noted(path: str, starts: list[int], stops: list[int]) -> list[bytes]:
+        asked.append((starts, stops))
+        return [DATA[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+    monkeypatch.setattr("distinput.files.source.fetch", noted)
+    found = read_spans(path, np.array([3, 7, 9, 9, 2]), np.array([4, 2, 0, 5, 1]))
+    assert found.tobytes() == DATA[3:14] + DATA[2:3]
+    assert asked == ([] if path.startswith("/") else [([3, 2], [14, 3])])

@@ -2,6 +2,7 @@
 """Tuples of CSV, beside the recorded answers of TensorFlow."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.errors import InvalidArgumentError
 from distinput.formats import text_records
-from distinput.formats.csv_tuples import CsvTuples
+from distinput.formats.csv_tuples import CsvTuples, FieldError
+from distinput.formats.text_table import BadRecordError
 from distinput.testing import check_format
 from tests.depth import cases
 
@@ -126,7 +128,9 @@ def test_plain_tuples_are_those_read_one_by_one() -> None:
         made, content = given
         data = np.frombuffer(content, np.uint8)
         count = made.scan(data, 0, len(data), len(data))[0]
-        found = made._plain_columns(data, count)
+        found = None
+        with suppress(FieldError, BadRecordError):
+            found = made._plain_columns(data, count)
         plain.append(found is not None)
         if found is not None:
             for column, expected in zip(found, made._by_record(data, count).columns, strict=True):

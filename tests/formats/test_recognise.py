@@ -45,6 +45,11 @@ def test_compressions_by_name(name: str, format: str, compression: str) -> None:
     assert (found.format, found.compression) == (format, compression)
 
 
+def test_text_may_begin_as_the_names_of_codecs_do(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("BZhang is a name\n")
+    assert recognise([str(tmp_path / "a")]).format == "text"
+
+
 @pytest.mark.parametrize("content", ['{\n "a": 1\n}', '[{"a": 1}]', '[\n {"a": 1}\n]\n'])
 def test_json_that_is_no_json_lines_is_no_text(content: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(content)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where records of text are: in pieces that are cut where one ends, of files that are what they are said to be."""
 
+import bz2
 import gzip
 import lzma
 import sys
@@ -45,6 +46,9 @@ def test_a_compressed_file_says_so(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(DataLossError, match=r"looks like a GZIP file; pass compression_type='GZIP' or 'AUTO'"):
         records(kind(schema=SCHEMA), file)
     assert records(kind(schema=SCHEMA, compression_type="AUTO"), file) == ROWS
+    file.write_bytes(bz2.compress(written(kind, ROWS), 1))
+    with pytest.raises(DataLossError, match="looks like a BZ2 file"):
+        records(kind(schema=SCHEMA), file)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

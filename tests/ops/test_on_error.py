@@ -461,6 +461,15 @@ def test_what_is_lost_of_a_damaged_file_is_told_and_states_lead_past_it(tmp_path
         read(list(map(str, paths))).to_list()
 
 
+@pytest.mark.parametrize("bad", range(1, 20))
+def test_a_damaged_record_may_be_the_first_one_of_a_part(tmp_path: Path, bad: int) -> None:
+    lines = ["no object\n" if number == bad else f'{{"x": {number + 10}}}\n' for number in range(20)]
+    (tmp_path / "a").write_text("".join(lines))
+    whole = di.data.JsonLinesDataset(str(tmp_path / "a"), on_error=SkipErrors(None))
+    parts = [int(row["x"]) for worker in range(2) for row in sharded(whole, worker)]
+    assert parts == [number + 10 for number in range(20) if number != bad]
+
+
 def test_a_sample_of_an_archive_that_lacks_a_member(tmp_path: Path) -> None:
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as archive:
