@@ -373,7 +373,7 @@ def _concat_strings(columns: Sequence[Strings]) -> Strings:
 
 
 def _in_one_buffer(columns: Sequence[Strings]) -> Strings | None:
-    """All strings where they are; None if their buffers are not parts of one, or far apart in it."""
+    """All strings where they are; None if their buffers are not parts of one, far apart in it, or a small part of it."""
     whole = columns[0].data.base
     if not (isinstance(whole, np.ndarray) and whole.ndim == 1 and whole.dtype == np.uint8 and whole.flags.c_contiguous):
         return None
@@ -382,8 +382,8 @@ def _in_one_buffer(columns: Sequence[Strings]) -> Strings | None:
     begin, *places = [array.__array_interface__["data"][0] for array in (whole, *[c.data for c in columns])]
     starts = np.concatenate([c.starts + (place - begin) for c, place in zip(columns, places, strict=True)])
     sizes = np.concatenate([c.sizes for c in columns])
-    first, last = (int(starts.min()), int((starts + sizes).max())) if starts.size else (0, 0)
-    if last - first > 2 * int(sizes.sum()) + 1024:
+    first, last, used = (int(starts.min()), int((starts + sizes).max()), int(sizes.sum())) if starts.size else (0, 0, 0)
+    if last - first > 2 * used + 1024 or len(whole) > 4 * used + 1024:  # its pool rounds up to a power of two
         return None
     return Strings(whole[first:last], starts - first, sizes)
 

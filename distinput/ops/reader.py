@@ -671,12 +671,13 @@ class Reader(FileReader):
             self.format.spec(path)
 
     def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
-        rows = self.group if run.asked.later else 0
+        rows, groups = self.group if run.asked.later else 0, -1
         memory = Adjoining() if self.group > 1 and run.asked.room is None else None
 
         def read(place: ReadingPlace) -> PlacedBlocks:
-            nonlocal rows
-            if memory is not None and not rows % self.group:
+            nonlocal rows, groups
+            if memory is not None and groups < rows // self.group:
+                groups = rows // self.group
                 memory.part()
             blocks = self.format.read_groups(place["path"], place["position"], self.group, rows)
             begun, requested = place.pop("begun", None), run.asked.requested if place.pop("last", False) else None

@@ -65,7 +65,7 @@ def test_texts_of_many_columns_are_joined_as_one_after_the_other(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), SPANS), min_size=2, max_size=5))
-def test_texts_of_parts_of_one_buffer_are_joined_where_they_are_unless_far_apart(
+def test_texts_of_parts_of_one_buffer_are_joined_where_they_are_unless_most_of_it_is_not_theirs(
     parts: list[tuple[int, list[tuple[int, int]]]],
 ) -> None:
     whole = np.random.default_rng(1).integers(0, 256, 7000, np.uint8)
@@ -76,5 +76,16 @@ def test_texts_of_parts_of_one_buffer_are_joined_where_they_are_unless_far_apart
     spans = [(at + start, at + start + size) for at, inside in parts for start, size in inside]
     if sum(1 for _, inside in parts if inside) > 1:
         width = max(stop for _, stop in spans) - min(start for start, _ in spans)
-        near = width <= 2 * sum(stop - start for start, stop in spans) + 1024
+        used = sum(stop - start for start, stop in spans)
+        near = width <= 2 * used + 1024 and len(whole) <= 4 * used + 1024
         assert np.shares_memory(joined.data, whole) == (near and width > 0)
+
+
+@pytest.mark.parametrize("used", [100, 3000])
+def test_few_texts_do_not_hold_a_large_buffer(used: int) -> None:
+    whole = np.arange(10_000).astype(np.uint8)
+    columns = [Strings(whole[at : at + used], np.zeros(1, int), np.array([used])) for at in (0, used)]
+    joined = concat_columns(columns)
+    assert isinstance(joined, Strings)
+    assert list(joined.values()) == [whole[:used].tobytes(), whole[used : 2 * used].tobytes()]
+    assert np.shares_memory(joined.data, whole) == (used == 3000)

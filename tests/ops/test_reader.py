@@ -13,6 +13,7 @@ from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Dense
 from distinput.errors import DataLossError, NotFoundError
 from distinput.run.run import Run
+from distinput.values.buffers import Array, Buffers
 from distinput.values.nest import LEAF
 from tests.ops.iterating import until_error
 
@@ -160,3 +161,22 @@ def test_batches_of_several_small_files_are_not_copied(tmp_path: Path, monkeypat
         patch.setattr("distinput.columns.regroup.concatenated", mock.Mock(side_effect=AssertionError("copied")))
         found += [batch.tolist() for batch in batches]
     assert [text for batch in found for text in batch] == [text for each in texts[::-1] for text in each]
+
+
+def test_buffers_have_the_size_of_a_group_where_files_end_within_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, most = [str(tmp_path / str(number)) for number in range(40)], []
+    for name in names:
+        with di.io.TFRecordWriter(name) as writer:
+            for _ in range(3):
+                writer.write(bytes(30_000))
+    pool = Buffers(step_bits=0)
+    monkeypatch.setattr("distinput.files.source._POOL", mock.Mock(empty=lambda *args: noted(pool.empty(*args))))
+
+    def noted(array: Array) -> Array:
+        most.append(array.nbytes)
+        return array
+
+    assert [len(batch) for batch in di.data.TFRecordDataset(names).batch(8)] == [8] * 15
+    assert max(most) < 4 * 100_000  # three files hold a group
