@@ -23,7 +23,7 @@ pytestmark = pytest.mark.fresh_process
 
 MOST = {
     "files": 474,
-    "lines of code": 91_997,
+    "lines of code": 91_998,
     "files that OneDeviceStrategy imports": 14,
     "lines of code that OneDeviceStrategy imports": 3278,
     "modules that a MirroredStrategy loads": 22,
