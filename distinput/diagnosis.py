@@ -110,11 +110,9 @@ class Package:
     @property
     def install(self) -> str:
         """The command that installs it."""
-        return (
-            f"pip install --upgrade '{self.name}>={self.least}'"
-            if not self.extra
-            else f"pip install -U 'distinput[{self.extra}]'"
-        )
+        if self.extra:
+            return f"pip install -U 'distinput[{self.extra}]'"
+        return f"pip install --upgrade '{self.name}>={self.least}'"
 
 
 def packages(requirements: Iterable[str] | None = None) -> list[Package]:

@@ -94,11 +94,10 @@ def part_read(spec: Spec, fields: frozenset[str] | None) -> tuple[Spec, list[int
     return Spec(part, tuple([spec.leaves[place] for place in places])), places
 
 
-def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str] | None) -> None:
+def check_expression(expression: Any, spec: Spec, fields: frozenset[str] | None) -> None:
     """Refuse an expression that has no value for elements of this spec, or another one than true and false.
 
     Args:
-      op: the step, for the message.
       expression: of pyarrow.
       spec: of the elements.
       fields: the columns that it reads; None: not known.
@@ -120,10 +119,10 @@ def check_expression(op: str, expression: Any, spec: Spec, fields: frozenset[str
             what = f"there is no column {unmatched[1]!r}" if unmatched else str(error)
     if what is not None:
         raise InvalidArgumentError(
-            f"{op}: the expression {expression} cannot be evaluated: {what}; the columns are {_columns_of(spec)}"
+            f"filter: the expression {expression} cannot be evaluated: {what}; the columns are {_columns_of(spec)}"
         )
     if kind != pa.bool_():
-        raise InvalidArgumentError(f"{op}: the expression must be boolean, got {expression}, which is {kind}")
+        raise InvalidArgumentError(f"filter: the expression must be boolean, got {expression}, which is {kind}")
 
 
 def _columns_of(spec: Spec) -> str:

@@ -22,7 +22,7 @@ from distinput.data.stats import SHORT
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.names.lazy import later
-from distinput.names.words import bytes_text, number_text, seconds_text
+from distinput.names.words import bytes_text, count_of, number_text, seconds_text
 from distinput.plan.node import INFINITE
 from distinput.plan.options import AutoShardPolicy, Policy
 from distinput.reports import Graph, graph_of, mermaid_of, svg_of
@@ -381,8 +381,9 @@ def _print_seen(given: argparse.Namespace, found: "tuple[Seen, ...]", count: int
     if found:
         print_table(("epoch", "step", "replica", "row"), found)
     elif 0 <= count <= given.record:
-        records = f"{count:,} record{'s' if count != 1 else ''}"
-        print(f"there is no record {given.record:,}: {visible(given.file)} has {records}, numbered from 0 on")
+        print(
+            f"there is no record {given.record:,}: {visible(given.file)} has {count_of(count, 'record')}, numbered from 0 on"
+        )
     else:
         before = "" if given.first is None else f" before step {given.first:,}"
         print(f"record {given.record:,} of {visible(given.file)} is in no step of epoch {given.epoch}{before}")

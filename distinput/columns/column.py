@@ -25,11 +25,9 @@ else:
 # `Column` is abstract, and every class that can be instantiated is final, so `isinstance` says exactly what a column is:
 #
 # * `Dense` rows have one shape and lie in one array; `Strings` are byte strings; `Ragged` rows differ in their first
-# dimension;
-#   `Arrays` are ragged rows too, large ones that a function returned and nobody has copied into one buffer yet; `Datasets`
-# are
-#   datasets, `RaggedBatches` ragged tensors; `Objects` hold whatever fits none of these (rows that differ in several
-# dimensions).
+#   dimension; `Arrays` are ragged rows too, large ones that a function returned and nobody has copied into one buffer yet;
+#   `RaggedBatches` are ragged tensors, `Datasets` datasets; `Objects` hold whatever fits none of these (rows that differ in
+#   several dimensions).
 # * What makes columns of another kind of these stands above them: `regroup`.
 # * A `LazyColumn` (`Picked`, `Padded`) makes its rows when they are asked for. Code that needs them in memory says so with
 #   `materialize()`; no attribute does it by the way.

@@ -762,7 +762,7 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
         patterns, storage = mounts.stored(paths.as_paths(file_pattern), storage_options, filesystem)
         names = folders.list_files(patterns)
         found = from_tensor_slices(np.array([os.fsencode(path) for path in names], dtype=object))
-        node: Node = found if storage is None else dataclasses.replace(found, storage=storage)
+        node: Node = dataclasses.replace(found, storage=storage)
         return Dataset(_named(node if shuffle is False else ops.shuffle.Shuffle(node, len(names), seed), name))
 
     @staticmethod
@@ -861,8 +861,6 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
 
         Source: `tf.data.Dataset.zip`.
         """
-        if not args and datasets is None:
-            raise TypeError("zip: Must pass at least one dataset to `zip`.")
         if args and datasets is not None:
             raise TypeError("zip: Both `*args` and `datasets` cannot be set.")
         nest = datasets if not args else args[0] if len(args) == 1 else tuple(args)

@@ -783,12 +783,9 @@ def _decide_again(plan: Node, place: State) -> None:
     decisions = place.get("decided")
     if decisions is None:  # a place that no iterator was at
         return
-    said = (
-        None
-        if isinstance(decisions, list) and len(decisions) == len(here)
-        else "it does not hold the decisions of each mixture"
-    )
-    said = said or next((why for live, each in zip(here, decisions, strict=True) if (why := live.misfit(each))), None)
+    said: str | None = "it does not hold the decisions of each mixture"
+    if isinstance(decisions, list) and len(decisions) == len(here):
+        said = next((why for live, each in zip(here, decisions, strict=True) if (why := live.misfit(each))), None)
     if said is not None:
         raise StateError(f"restore: the state is damaged: {said}; it must be what iterator.state() gave")
     for live, each in zip(here, decisions, strict=True):

@@ -4,11 +4,10 @@
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from threading import get_ident
+from threading import current_thread, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from distinput.columns.block import Step
@@ -18,7 +17,7 @@ from distinput.data.iterator import DatasetLike
 from distinput.data.stats import Stats
 from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.sink import Sink
-from distinput.names.words import html, seconds_text
+from distinput.names.words import count_of, html, seconds_text
 from distinput.plan.node import INFINITE
 from distinput.run.run import OpCounters, Run
 from distinput.run.threads import Pool, Task
@@ -88,9 +87,9 @@ class Trace:
 
     def add(self, step: str, kind: str, begin: float, end: float, rows: int = 0) -> None:
         """Note a stretch of time that ends now, on this thread."""
-        thread = threading.get_ident()
+        thread = get_ident()
         if thread not in self.threads:
-            self.threads[thread] = threading.current_thread().name
+            self.threads[thread] = current_thread().name
         if len(self.spans) >= _MOST_SPANS:
             self.dropped += 1
             return
@@ -346,7 +345,7 @@ class Recording:
         if self._begin is None:
             return f"<Recording of {self.given!r}, which has not begun>"
         what = "step" if self.distributed else "element"
-        said = f"{self.delivered:,} {what}{'s' if self.delivered != 1 else ''} in {seconds_text(self.seconds)}"
+        said = f"{count_of(self.delivered, what)} in {seconds_text(self.seconds)}"
         return f"<Recording {said}, slowest: {self.stats().slowest or 'not known'}>"
 
     def _repr_html_(self) -> str:

@@ -836,8 +836,8 @@ class Transformations(Generic[T_co]):
         the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one
         element (`batch`, `shuffle`, `zip`) stays here, and so does what a shuffle fetches by position. Records of local files that
         can be fetched by number are read at workers that have the same files, others here; `explain` says which, and which steps go
-        to workers. What a killed process had to do is done again by another one. Where nobody knows
-        what a function returns, the first element of a pass is made here, and decides what the others must look like.
+        to workers. What a killed process had to do is done again by another one. Where nobody knows what a function returns, the
+        first element of a pass is made here, and decides what the others must look like.
 
         Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
         other way round.

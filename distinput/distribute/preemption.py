@@ -30,9 +30,6 @@ from distinput.run.threads import Closing
 # The notice that this process must end soon: SIGTERM, or what a function of the user detects; and who tells others.
 # ----------------------------------------------------------------------------
 
-
-# ---- The notice that this process must end soon: SIGTERM, or whatever a function of the user detects
-
 _LOOK_SECONDS = 1.0
 
 

@@ -204,13 +204,9 @@ class Csv(TextTable):
         missing = [name for name in wanted if name not in there]
         more = [] if self.columns is not None else [name for name in names if name not in known]
         if missing or more:
-            what = (
-                f"has no column {missing[0]!r}"
-                if missing
-                else f"has a column {more[0]!r} that the schema does not have"
-            )
+            what = f"no column {missing[0]!r}" if missing else f"a column {more[0]!r} that the schema does not have"
             raise InvalidArgumentError(
-                f"{path}: {what}; its columns are {', '.join(names)}, those of the schema {', '.join(self.schema.names)}; "
+                f"{path}: has {what}; its columns are {', '.join(names)}, those of the schema {', '.join(self.schema.names)}; "
                 "name those to read with columns="
             )
 

@@ -32,9 +32,8 @@ from distinput.values.spec_json import leaves_of_json, spec_json, spec_of_json
 # Each leaf has one of five encodings, which follow from its spec alone:
 #
 # * `PLAIN`: numbers, text and rows of them whose sizes are known, except for the first. Arrow holds them as they are, in
-# views
-#   of the file; a dtype that Arrow lacks (complex numbers, other byte orders, ...) is kept as other numbers of the same
-# bytes.
+#   views of the file; a dtype that Arrow lacks (complex numbers, other byte orders, ...) is kept as other numbers of the
+#   same bytes.
 # * `LISTS`: ragged tensors, as lists of lists.
 # * `SHAPED`: arrays of which more sizes are unknown, or of an unknown rank: values and their shape.
 # * `SPLIT`: ragged tensors whose values have unknown sizes: values, their shape, and the lengths of the rows.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declarations of the features to parse from `tf.train.Example` messages, as in TensorFlow; some are made of several keys."""
 
-import math
 import operator
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -59,7 +58,7 @@ class FixedLenFeature:
     @property
     def size(self) -> int:
         """Number of values in a record."""
-        return math.prod(self.shape)
+        return prod(self.shape)
 
     def default(self) -> Array | None:
         """The default as an array with the shape and dtype of the feature; None if there is none."""

@@ -413,6 +413,3 @@ class Indexed(Format):
         starts, ends = offsets[wanted], offsets[wanted + 1]
         data = read_spans(path, starts, ends - starts)
         return self.parse_rows(path, data, np.cumsum(ends - starts), wanted)
-
-    def size(self, path: str) -> int:
-        return size_of(path)

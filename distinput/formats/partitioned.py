@@ -192,7 +192,6 @@ class Partitioned(Format):
     told: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     has_columns = True
-    maps = False
 
     @property
     def counts_rows(self) -> bool:  # type: ignore[override]

@@ -484,34 +484,34 @@ class _Threads:
         return self.over.is_set() or self._calling.run.cancelled.is_set()
 
 
-def trial() -> ThreadTrial:
+def thread_trial() -> ThreadTrial:
     """A trial for `called_as_measured`."""
     return ThreadTrial(_TRIAL_PARTS, _GAIN)
 
 
-def called_as_measured(upstream: Stream, state: State, threads: int, calling: Calling, found: ThreadTrial) -> Results:
+def called_as_measured(upstream: Stream, state: State, threads: int, calling: Calling, trial: ThreadTrial) -> Results:
     """Blocks of the results of functions called inline or on threads: AUTOTUNE.
 
     Threads are tried if a call takes long enough for them to pay, and kept if results come faster with them, which they do if
-    the functions release the GIL. There are more of them than `threads` where calls wait. The next pass begins with what was
-    `found`.
+    the functions release the GIL. There are more of them than `threads` where calls wait. The next pass begins with what the
+    trial has trial.
     """
     parts = Parts(upstream, state)
-    fresh = found.begin()
+    fresh = trial.begin()
     while not parts.ended:
-        if fresh or (yield from _inline(parts, threads, calling, found)):
-            yield from _on_trial(parts, threads, calling, found, fresh)
+        if fresh or (yield from _inline(parts, threads, calling, trial)):
+            yield from _on_trial(parts, threads, calling, trial, fresh)
             fresh = False
     parts.close()
 
 
-def _on_trial(parts: Parts, threads: int, calling: Calling, found: ThreadTrial, fresh: bool) -> Results:
+def _on_trial(parts: Parts, threads: int, calling: Calling, trial: ThreadTrial, fresh: bool) -> Results:
     """Results from threads until the parts have ended, or it is time to measure again; only a few if they are not faster.
 
     The first part of a `fresh` pass is not measured: it waits for files to be opened and buffers to be filled.
     """
-    counter, threads = calling.counter, max(threads, found.threads)
-    counter.choice = f"{threads} threads" + ("" if found.faster else ", on trial")
+    counter, threads = calling.counter, max(threads, trial.threads)
+    counter.choice = f"{threads} threads" + ("" if trial.faster else ", on trial")
     faster: bool | None = None
     over = False
 
@@ -521,19 +521,19 @@ def _on_trial(parts: Parts, threads: int, calling: Calling, found: ThreadTrial, 
     begin = Run.clock()
     for made in _on_threads(parts, threads, calling, given_up):
         if faster is None and not fresh:
-            faster = found.counted(made[0].size, Run.clock() - begin)
+            faster = trial.counted(made[0].size, Run.clock() - begin)
             if faster is not None:
                 counter.choice = f"{threads} threads" if faster else _NOT_FASTER
-        over = over or faster is False or (faster is True and found.again())
+        over = over or faster is False or (faster is True and trial.again())
         yield made
         begin, fresh = Run.clock(), False
     if over:
         counter.workers = 0
 
 
-def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) -> Generator[MadeBlock, None, bool]:
+def _inline(parts: Parts, threads: int, calling: Calling, trial: ThreadTrial) -> Generator[MadeBlock, None, bool]:
     """Results of calls made here, until the parts have ended (returns False) or threads may pay (returns True)."""
-    calling.counter.choice = _NOT_FASTER if found.alone else "inline"
+    calling.counter.choice = _NOT_FASTER if trial.alone else "inline"
     rows, seconds, use, warm = 0, 0.0, CoreUse(0.0, 0), False
     while (part := parts.next()) is not None:
         if type(part[0]) is Failure:
@@ -549,10 +549,10 @@ def _inline(parts: Parts, threads: int, calling: Calling, found: ThreadTrial) ->
             use = CoreUse(use.seconds + now.seconds, use.waits + now.waits)
         warm = True
         waiting = use.waits > 0 and use.seconds < seconds / 2
-        pays = seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= found.not_before
+        pays = seconds > max(_BEFORE_TRIAL, _LEAST_CALL * rows) and Run.clock() >= trial.not_before
         if pays and (threads > 1 or waiting) and not calling.refills.seen:
-            found.alone = seconds / rows
-            found.threads = int(min(_MOST_WAITING, threads * seconds / max(use.seconds, 1e-9))) if waiting else 0
+            trial.alone = seconds / rows
+            trial.threads = int(min(_MOST_WAITING, threads * seconds / max(use.seconds, 1e-9))) if waiting else 0
             return True
     return False
 

@@ -261,11 +261,10 @@ def exact_data_config(**options: Any) -> Any:
             made: list[dict[str, Any]] = [{} for _ in range(world_size)]
             for name, dataset in datasets.items():
                 split = chosen == "all" or name in chosen
-                parts = (
-                    dataset.streaming_split(world_size, equal=False, locality_hints=local)
-                    if split
-                    else [dataset.iterator() for _ in range(world_size)]
-                )
+                if split:
+                    parts = dataset.streaming_split(world_size, equal=False, locality_hints=local)
+                else:
+                    parts = [dataset.iterator() for _ in range(world_size)]
                 for worker, part in zip(made, parts, strict=True):
                     worker[name] = part
             return made

@@ -14,7 +14,7 @@ from distinput.columns.column import Dense, Ints
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
-from distinput.lineage.numbered import PADDING, Held, Numbered, batched, flat_numbers, numbered, only_counts
+from distinput.lineage.numbered import PADDING, Numbered, batched, flat_numbers, numbered, only_counts
 from distinput.names.lazy import dataclass
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
@@ -26,7 +26,7 @@ from distinput.ops.slices import Slices
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, SameElements
 from distinput.plan.fingerprint import misfit
-from distinput.plan.node import Node
+from distinput.plan.node import Held, Node
 from distinput.run.run import Run
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec

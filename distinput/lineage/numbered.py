@@ -34,7 +34,7 @@ from distinput.ops.slices import Slices
 from distinput.ops.take import Take
 from distinput.ops.zip import Zip
 from distinput.plan.families import Batching, OneForOne, Transparent, placed
-from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once, walk
+from distinput.plan.node import INFINITE, UNKNOWN, Held, Latest, Node, once, walk
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in, streamed
 from distinput.values.nest import LEAF, structure_of
@@ -89,13 +89,6 @@ def reached(node: Node) -> Reached:
 
 SOURCE_BITS = 48
 """The number of a record is that of its source, shifted by so many bits, plus its place in that source."""
-
-
-class Held:
-    """A node that is no input: what it gives is looked at, if at all, and not passed on."""
-
-    def __init__(self, node: Any) -> None:
-        self.node = node
 
 
 @dataclass(frozen=True, eq=False)

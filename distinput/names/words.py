@@ -170,6 +170,15 @@ def number_text(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.3g}"
 
 
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """A number with the noun it counts.
+
+    >>> count_of(1, "pass", "passes"), count_of(1200, "step")
+    ('1 pass', '1,200 steps')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 # ----------------------------------------------------------------------------
 # What is said about an unknown argument: that of other libraries for which it was probably meant.
 # ----------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.names.lazy import dataclass, later
 from distinput.plan.check import at_least, parallel_calls
 from distinput.plan.families import Stacking
-from distinput.plan.node import Needs
 from distinput.run.run import Run
 from distinput.values.leaves import as_dtype
 from distinput.values.nest import Structure, structure_of
@@ -167,7 +166,6 @@ class SparseBatch(Stacking):
     Source: `tf.data.Dataset.sparse_batch`.
     """
 
-    needs: ClassVar[Needs] = Needs.PART
     batch_size: int
     row_shape: Any
     drop_remainder: ClassVar[bool] = False  # type: ignore[misc]  # the last batch is always kept

@@ -64,7 +64,7 @@ class Where(_Thinned):
 
     def added(self) -> Node:
         if self.input.known_spec is not None:
-            check_expression("filter", self._evaluated, self.input.spec, self.fields)
+            self._checked  # noqa: B018 - now
         return self
 
     @cached_property
@@ -79,7 +79,7 @@ class Where(_Thinned):
 
     @cached_property
     def _checked(self) -> None:
-        check_expression("filter", self._evaluated, self.input.spec, self.fields)
+        check_expression(self._evaluated, self.input.spec, self.fields)
 
     @cached_property
     def _evaluated(self) -> Any:

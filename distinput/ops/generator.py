@@ -813,12 +813,10 @@ def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
     try:
         value = leaf if is_ragged(leaf) else RaggedTensor.from_list(leaf, spec.dtype, spec.ragged_rank)
         if value.dtype != spec.dtype:
-            numbers = STRING not in (value.dtype, spec.dtype)
-            value = (
-                value.with_flat_values(cast_within(value.flat_values, spec.dtype))
-                if numbers
-                else value.astype(spec.dtype)
-            )
+            if STRING in (value.dtype, spec.dtype):
+                value = value.astype(spec.dtype)
+            else:
+                value = value.with_flat_values(cast_within(value.flat_values, spec.dtype))
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"from_generator: `generator` yielded an element that is not a ragged tensor of {spec}: {leaf!r} (element {row}; "

@@ -275,9 +275,9 @@ class MapCalls(OneForOne):
         return self._verdict()
 
     @cached_property
-    def found(self) -> "ThreadTrial":
+    def trial(self) -> "ThreadTrial":
         """What AUTOTUNE found out about threads, in all passes."""
-        return workers.trial()
+        return workers.thread_trial()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -414,7 +414,7 @@ class _Pass:
         if not isinstance(chain, Chain) and calls in (None, AUTOTUNE, 1):
             return chain.stream(upstream, state, run, lambda error, element: self.note(error, 0, element_text(element)))
         if calls == AUTOTUNE and run.run_ahead is None:
-            return workers.called_as_measured(upstream, state, cores(), self.calling, self.node.found)
+            return workers.called_as_measured(upstream, state, cores(), self.calling, self.node.trial)
         if calls is not None and calls > 1:
             return workers.called_in_threads(upstream, state, int(calls), self.calling)
         return self.here(upstream, state)

@@ -142,11 +142,11 @@ class FusedMapRows(Fused[MapRows]):
     """
 
     def stream(self, state: State, run: Run) -> Stream:
-        return _mapped(self.input.open(state["input"], run), state, self.functions.steps, run)
+        return _mapped(self.input.open(state["input"], run), state, self.maps, run)
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         block = self.input.fetch(rows, epoch)
-        for step in self.functions.steps:
+        for step in self.maps:
             block = step.mapped(block, step.refills())
         return block
 
@@ -155,7 +155,7 @@ def fused(first: MapRows | FusedMapRows, then: MapRows) -> FusedMapRows | None:
     """`then` over `first` as one node; None if errors of the first are not treated as those of the second."""
     if then.on_error not in (None, "raise"):
         return None
-    steps = (first,) if isinstance(first, MapRows) else first.functions.steps
+    steps = (first,) if isinstance(first, MapRows) else first.maps
     return FusedMapRows(first.input, Neighbours((*steps, then)), origin=then.origin)
 
 

@@ -77,8 +77,8 @@ class OnWorkers(Transparent):
     the workers. Each worker gets pieces: elements of the input of these steps, as columns. What depends on more than one
     element (`batch`, `shuffle`, `zip`) stays here, and so does what a shuffle fetches by position. Records of local files that
     can be fetched by number are read at workers that have the same files, others here; `explain` says which, and which steps go
-    to workers. What a killed process had to do is done again by another one. Where nobody knows
-    what a function returns, the first element of a pass is made here, and decides what the others must look like.
+    to workers. What a killed process had to do is done again by another one. Where nobody knows what a function returns, the
+    first element of a pass is made here, and decides what the others must look like.
 
     Shapes and order: unchanged. State: that of the input: a state that was saved with this step restores without it, and the
     other way round.
@@ -195,7 +195,7 @@ class OnWorkers(Transparent):
         if isinstance(base, OnWorkers):  # what stands below has other workers
             copy: Node = base
         elif isinstance(base, _Served):
-            copy = base.followed_by(self, len(base.functions.steps))
+            copy = base.followed_by(self, len(base.maps))
             self._copies.append((copy, base))
         else:
             inputs = tuple([source if fetches else self._within(source) for source in base.inputs])
@@ -297,13 +297,13 @@ class _Served(Fused[Any]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return ("at workers: " + ", ".join(map(str, self.functions.steps[: self.services[-1][0]])),)
+        return ("at workers: " + ", ".join(map(str, self.maps[: self.services[-1][0]])),)
 
     @property
     def served(self) -> list[str]:
         """The maps that the last `on_workers` has run."""
         first, end = [0, *[count for count, _ in self.services]][-2:]
-        return [str(step) for step in self.functions.steps[first:end]]
+        return [str(step) for step in self.maps[first:end]]
 
     def followed_by(self, service: OnWorkers, count: int) -> "_Served":
         """The same step with one more `on_workers`, behind `count` of the maps."""
@@ -319,7 +319,7 @@ class _Served(Fused[Any]):
         return self._some(first, None, below)
 
     def _some(self, first: int, end: int | None, below: Node) -> Node:
-        steps = self.functions.steps[first:end]
+        steps = self.maps[first:end]
         if not steps:
             return below
         if len(steps) > 1:
@@ -394,7 +394,7 @@ def _put_into(node: Node, service: OnWorkers, below: frozenset[int]) -> Node:
     if below.issuperset(_makers(node)):
         return service.with_inputs((node,)).same_as(node)
     if isinstance(node, FusedMap | FusedMapRows) and below.issuperset(_makers(node.input)):
-        count = sum([id(part.origin) in below for part in node.functions.steps])
+        count = sum([id(part.origin) in below for part in node.maps])
         if count and isinstance(node, _Served):
             return node.followed_by(service, count)
         if count:
@@ -408,7 +408,7 @@ def _makers(node: Node) -> Iterator[int]:
     for step in walk(node):
         yield id(step.origin)
         if isinstance(step, Fused):
-            yield from [id(part.origin) for part in step.functions.steps]
+            yield from [id(part.origin) for part in step.maps]
 
 
 # ----------------------------------------------------------------------------

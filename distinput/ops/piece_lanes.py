@@ -245,9 +245,13 @@ class ServiceLanes:
     @property
     def count(self) -> int:
         """How many workers there are, at least 1."""
+        return max(1, self._workers())
+
+    def _workers(self) -> int:
+        """How many there are, counted again from time to time."""
         if Run.clock() >= self._counted + _COUNT_SECONDS:
             self._count, self._counted = self._service.workers(), Run.clock()
-        return max(1, self._count)
+        return self._count
 
     def piece_seconds(self, left: float | None) -> float:
         """Work that the next piece should be.
@@ -379,7 +383,7 @@ class ServiceLanes:
                 if self._service.forgot(sent.future):
                     raise LookupError("the service no longer knows the work")
                 looked = Run.clock()
-            if self.count and self._count:
+            if self._workers():
                 begin = Run.clock()
             elif Run.clock() > begin + _NOBODY_SECONDS:
                 raise UnavailableError(

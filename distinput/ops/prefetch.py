@@ -69,17 +69,17 @@ class Prefetch(Transparent):
         if not self.buffer_size or run.run_ahead is not None:
             return upstream
         if self.buffer_size == AUTOTUNE:
-            return _tuned(upstream, run, run.counter(self), self.found)
+            return _tuned(upstream, run, run.counter(self), self.trial)
         return buffered(upstream, Buffer(self.buffer_size, self.most_bytes), run, run.counter(self))
 
     @cached_property
-    def found(self) -> "_Found":
+    def trial(self) -> "_Trial":
         """What AUTOTUNE has measured, in all passes."""
-        return _Found(_TRIAL_BLOCKS, _GAIN)
+        return _Trial(_TRIAL_BLOCKS, _GAIN)
 
 
 @dataclass
-class _Found(ThreadTrial):
+class _Trial(ThreadTrial):
     """What AUTOTUNE has measured for one prefetch.
 
     Args:
@@ -91,18 +91,18 @@ class _Found(ThreadTrial):
     ahead: int = 2
 
 
-def _tuned(upstream: Stream, run: Run, counter: OpCounters, found: _Found) -> Iterator[tuple[Block, State]]:
+def _tuned(upstream: Stream, run: Run, counter: OpCounters, trial: _Trial) -> Iterator[tuple[Block, State]]:
     """The stream, made inline or on a thread, whichever was measured to be faster; measured again from time to time.
 
     A thread saves at most the shorter of the times for making a block and for using it, and because of the GIL it may save
     nothing. So it is tried if that time is worth it, and kept if elements then come faster.
     """
-    ahead, fresh = found.begin(), True
+    ahead, fresh = trial.begin(), True
     here = True
     try:
-        while ahead or (yield from _inline(upstream, counter, found, fresh)):
+        while ahead or (yield from _inline(upstream, counter, trial, fresh)):
             here = False
-            if not (yield from _threaded(upstream, run, counter, found, ahead)):
+            if not (yield from _threaded(upstream, run, counter, trial, ahead)):
                 return
             here = True
             ahead = fresh = False
@@ -142,7 +142,7 @@ class _Window:
 
 
 def _inline(
-    upstream: Stream, counter: OpCounters, found: _Found, fresh: bool
+    upstream: Stream, counter: OpCounters, trial: _Trial, fresh: bool
 ) -> Generator[tuple[Block, State], None, bool]:
     """Blocks made inline until a thread may pay (returns True) or the stream ends (returns False).
 
@@ -158,10 +158,10 @@ def _inline(
         used = clock()
         if not fresh:
             window.add(item[0].size, made - begin, used - made)
-            found.inline += 1
-            little = found.inline > _BEFORE and window.blocks >= _TRIAL_BLOCKS
-            if window.overlap > (_HAND_OVER if little else _AT_ONCE) and used >= found.not_before:
-                found.alone = window.per_row
+            trial.inline += 1
+            little = trial.inline > _BEFORE and window.blocks >= _TRIAL_BLOCKS
+            if window.overlap > (_HAND_OVER if little else _AT_ONCE) and used >= trial.not_before:
+                trial.alone = window.per_row
                 return True
             if window.blocks >= _WINDOW_BLOCKS:
                 window = _Window()
@@ -170,21 +170,21 @@ def _inline(
 
 
 def _threaded(
-    upstream: Stream, run: Run, counter: OpCounters, found: _Found, fresh: bool
+    upstream: Stream, run: Run, counter: OpCounters, trial: _Trial, fresh: bool
 ) -> Generator[tuple[Block, State], None, bool]:
     """Blocks made on a thread until that does not pay or is to be measured again (True), or the stream ends (False)."""
     clock = Run.clock
-    buffer = Buffer(None, run.ram_budget, found.ahead)
+    buffer = Buffer(None, run.ram_budget, trial.ahead)
     begin = clock()
     try:
         for item in buffered(upstream, buffer, run, counter):
-            found.ahead = buffer.blocks
-            counter.choice = f"a thread, up to {found.ahead} blocks ahead"
+            trial.ahead = buffer.blocks
+            counter.choice = f"a thread, up to {trial.ahead} blocks ahead"
             yield item
             used = clock()
             if not fresh and not buffer.stopping:
-                faster = found.counted(item[0].size, used - begin)
-                if faster is False or (faster and found.again()):
+                faster = trial.counted(item[0].size, used - begin)
+                if faster is False or (faster and trial.again()):
                     buffer.stop()
             begin, fresh = used, False
     except Stopped:

@@ -30,7 +30,7 @@ from distinput.plan.check import normalized
 from distinput.plan.code import function_word
 from distinput.plan.families import PassStore, SameElements, drawn_seeds, stores
 from distinput.plan.fingerprint import Fingerprint, difference, fingerprint, layout, misfit
-from distinput.plan.node import INFINITE, Needs, Node
+from distinput.plan.node import INFINITE, Held, Node
 from distinput.plan.reach import ReachedCode
 from distinput.run.run import Run, called_once
 from distinput.values.nest import LEAF
@@ -96,17 +96,6 @@ def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
 _Passed = Generator[tuple[Block, State | None], None, None]
 
 
-class Described:
-    """The pipeline as the user described it, which says whether a folder is of this one. Rewrites leave it alone.
-
-    Args:
-      node: its tree.
-    """
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-
 class DiskStore(PassStore):
     """What this process knows of the passes: the epoch of the one that is kept, a word for it, and whether it was too large."""
 
@@ -129,14 +118,14 @@ class KeptOnDisk(SameElements):
     """
 
     tolerant = same_count = True
-    needs: ClassVar[Needs] = Needs.ALL
     keeps: ClassVar[bool] = True
-    described: Described | None = field(default=None, kw_only=True, repr=False)
+    described: Held | None = field(default=None, kw_only=True, repr=False)
+    """The pipeline as the user described it, which says whether a folder is of this one."""
     store: DiskStore = field(default_factory=DiskStore, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if self.described is None:
-            normalized(self, "described", Described(self.input))
+            normalized(self, "described", Held(self.input))
 
     def kept_by(self, share: Hashable) -> dict[str, Any]:
         """What is another one over the elements of one worker: the folder is of a pipeline that reads these."""
@@ -184,7 +173,8 @@ class KeptOnDisk(SameElements):
     @property
     def _described(self) -> Node:
         assert self.described is not None
-        return self.described.node
+        node: Node = self.described.node
+        return node
 
     def refuse(self, found: WrittenFiles) -> None:
         """Refuse a folder that holds what is not of this pipeline.

@@ -24,7 +24,7 @@ from distinput.functions.workers import (
     called_at_once,
     called_in_processes,
     called_in_threads,
-    trial,
+    thread_trial,
     work,
     workforce_of,
 )
@@ -81,7 +81,7 @@ class Source(Signed):
 
     def __post_init__(self) -> None:
         parallel_calls("from_source", self.num_parallel_calls)
-        watch_methods(self, "source")
+        watch_methods(self)
         if self.processes:
             check_sendable("from_source", self.source)
 
@@ -160,7 +160,7 @@ class Source(Signed):
         if self.workforce is not None:
             yield from called_in_processes(upstream, state, self.workforce, calling)
         elif calls == AUTOTUNE and run.run_ahead is None:
-            yield from called_as_measured(upstream, state, cores(), calling, self.found)
+            yield from called_as_measured(upstream, state, cores(), calling, self.trial)
         elif calls is not None and calls > 1:
             yield from called_in_threads(upstream, state, int(calls), calling)
         else:
@@ -179,7 +179,7 @@ class Source(Signed):
         calls = self.num_parallel_calls
         return workforce_of(self.reads, cores() if calls in (None, AUTOTUNE) else int(calls))
 
-    found = once(trial)
+    trial = once(thread_trial)
     """What AUTOTUNE found out about threads, in all passes."""
 
     def fetch(self, rows: Ints, epoch: int) -> Block:

@@ -122,19 +122,18 @@ def take_functions(node: Any, op: str, *names: str) -> None:
     normalized(node, "captured", Captured(tuple(binding.watched), binding.changeable))
 
 
-def watch_methods(node: Any, name: str) -> None:
-    """Watch the variables that the methods of an argument of a step read from outside; for its `__post_init__`.
+def watch_methods(node: Any) -> None:
+    """Watch the variables that the methods of the `source` of a step read from outside; for its `__post_init__`.
 
     Python reads such a variable when the method runs: of the objects of a class that a loop makes, each would have its last
     value.
 
     Args:
-      node: the step, whose `captured` is None while this was not done.
-      name: that of the argument, an object which stays itself.
+      node: the step, whose `captured` is None while this was not done. Its `source` stays the same object.
     """
     if node.captured is None:
         binding = _Binding()
-        binding.of(getattr(node, name))
+        binding.of(node.source)
         normalized(node, "captured", Captured(tuple(binding.watched)))
 
 
@@ -313,12 +312,9 @@ class _Binding:
         if taken:
             dunder = {name: value for name, value in function.__globals__.items() if name.startswith("__")}
             known = taken.keys() | vars(sys.modules["builtins"]).keys()
-            whole = {**dunder, **taken}
-            names = (
-                whole
-                if codes.CodeNames.of(function.__code__).read <= known
-                else _Variables(whole, function.__globals__)
-            )
+            names = {**dunder, **taken}
+            if not codes.CodeNames.of(function.__code__).read <= known:
+                names = _Variables(names, function.__globals__)
         closure = tuple([types.CellType() if name in cells.own else cell for name, cell in cells.all.items()])
         clone = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
         self._keep(function, clone)  # before what it holds, which may hold it

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families of steps: what follows for all that pass on, group, stack, seed or hold elements alike; seeds, and their places."""
 
-import dataclasses
 import os
 from abc import abstractmethod
 from collections import Counter
@@ -417,17 +416,14 @@ class Batching(Grouped):
         return (rows[:, None] * size + np.arange(size if n < 0 else min(size, n))).reshape(-1)
 
     def with_full_batches(self) -> Node:
-        return dataclasses.replace(self, drop_remainder=True)  # type: ignore[call-arg]  # a field of every subclass
+        return replace(self, drop_remainder=True)  # type: ignore[call-arg]  # a field of every subclass
 
     def batch_sizes(self) -> "BatchSizes | None":
         n = self.input.count_elements()
-        return (
-            None
-            if n < 0
-            else sizes_of_batches.BatchSizes.of([([1], n)]).batched(
-                int(self.batch_size), drop_remainder=self.drops_rows
-            )
-        )
+        if n < 0:
+            return None
+        singles = sizes_of_batches.BatchSizes.of([([1], n)])
+        return singles.batched(int(self.batch_size), drop_remainder=self.drops_rows)
 
 
 def stacked_batches(
@@ -536,11 +532,8 @@ class Stacking(Batching):
 
     @property
     def random_access(self) -> bool:
-        return (
-            self.input.random_access
-            and self.input.cardinality >= 0
-            and self.cardinality * self.batch_size == (self.input.cardinality)
-        )
+        source = self.input
+        return source.random_access and 0 <= source.cardinality == self.cardinality * self.batch_size
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         size, n = int(self.batch_size), self.input.cardinality
@@ -616,21 +609,21 @@ class Fused(OneForOne, Generic[S]):
     functions: Neighbours[S]
 
     @property
-    def maps(self) -> Sequence[S]:
+    def maps(self) -> tuple[S, ...]:
         """The steps, the first one first."""
         return self.functions.steps
 
     @cached_property
     def spec(self) -> Spec:
-        return self.functions.steps[-1].spec
+        return self.maps[-1].spec
 
     @property
     def spec_given(self) -> bool:
-        return self.functions.steps[-1].spec_given
+        return self.maps[-1].spec_given
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        parts = [step.identity for step in self.functions.steps]
+        parts = [step.identity for step in self.maps]
         told = {name: [part.get(name, "") for part in parts] for name in dict.fromkeys(chain(*parts))}
         found = {name: Digest().add(words).word for name, words in told.items()}
         return {**found, "step": f"{self.op}#{found['step']}"}
@@ -909,7 +902,7 @@ def with_drawn_seeds(node: Node, seeds: Sequence[int]) -> Node:
             if store is not None:
                 changes["store"] = nodes.setdefault(id(store), type(store)())
             moved = step.with_inputs(inputs) if inputs else step
-            nodes[id(step)] = dataclasses.replace(moved, **changes).same_as(step)
+            nodes[id(step)] = replace(moved, **changes).same_as(step)
         found: Node = nodes[id(step)]
         return found
 
@@ -932,7 +925,7 @@ def kept_apart(node: Node, whole: Node, share: Hashable) -> Node:
         moved = step.with_changed_inputs(changed).same_as(step)
         if not step.keeps:
             return moved
-        return dataclasses.replace(moved, **moved.kept_by(share)).same_as(step)  # type: ignore[attr-defined]
+        return replace(moved, **moved.kept_by(share)).same_as(step)  # type: ignore[attr-defined]
 
     return changed(node) if any(step.keeps for step in node.lasting) else node
 

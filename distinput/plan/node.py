@@ -569,11 +569,9 @@ class Node(ABC):
         if below is None or self.needs == Needs.ONE:
             return below
         n = self.count_elements()
-        return (
-            sizes_of_batches.BatchSizes.of([(pattern[:1], n) for pattern, _ in below.runs[:1]])
-            if below.uniform and n >= 0
-            else None
-        )
+        if n < 0 or not below.uniform:
+            return None
+        return sizes_of_batches.BatchSizes.of([(pattern[:1], n) for pattern, _ in below.runs[:1]])
 
     @property
     def rows_per_batch(self) -> int | None:
@@ -583,11 +581,9 @@ class Node(ABC):
 
     def with_full_batches(self) -> "Node":
         """The same batches, without those that are not full."""
-        return (
-            self.with_inputs(tuple([source.with_full_batches() for source in self.inputs]))
-            if self.keeps_batches
-            else self
-        )
+        if not self.keeps_batches:
+            return self
+        return self.with_inputs(tuple([source.with_full_batches() for source in self.inputs]))
 
     # --- the same step in other places
     def for_groups(self, size: int) -> "Node | None":
@@ -657,6 +653,13 @@ class Node(ABC):
     def leaf_spec(self) -> DatasetSpec:
         """The spec of this node as a leaf of an element."""
         return DatasetSpec(self.element_spec)
+
+
+class Held:
+    """A node that a step has, and that is no input of it: rewrites leave it alone, and no element of it is passed on."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
 
 
 @cache

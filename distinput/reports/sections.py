@@ -6,7 +6,7 @@ from typing import Any
 
 from distinput.data.recording import Trace
 from distinput.data.stats import Stats
-from distinput.names.words import bytes_text, number_text, seconds_text
+from distinput.names.words import bytes_text, count_of, number_text, seconds_text
 from distinput.plan.node import Node
 from distinput.reports.markup import Markup, quiet, tag, wide
 from distinput.reports.plots import bars, distribution, over_time
@@ -185,8 +185,7 @@ def figures_of(stats: Stats) -> dict[str, Figures]:
         if entry["waiting"] >= 0.01 * wall:
             lines.append(f"waits {seconds_text(entry['waiting'])}")
         size = f", {bytes_text(entry['bytes'])}" if "bytes" in entry else ""
-        blocks = f" in {entry['blocks']:,} block{'s' if entry['blocks'] != 1 else ''}"
-        lines.append(f"{entry['rows']:,} element{'s' if entry['rows'] != 1 else ''}{blocks}{size}")
+        lines.append(f"{count_of(entry['rows'], 'element')} in {count_of(entry['blocks'], 'block')}{size}")
         if "dropped" in entry:
             lines.append(f"{entry['dropped']:,} left out")
         figures[key] = Figures(tuple(lines), min(1.0, pace_of(entry) / wall), key == stats.slowest)

@@ -9,7 +9,6 @@ Another worker takes the place of one that ended, as the system ends one when me
 answered. Work that ends its worker each time is an error.
 """
 
-import contextlib
 import importlib.util
 import os
 import pickle
@@ -19,7 +18,7 @@ import sys
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from threading import Lock, get_ident, main_thread
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +53,7 @@ def main(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     channel = SegmentConnection(socket.socket(fileno=descriptor))
-    with contextlib.closing(channel), contextlib.suppress(Closed):
+    with closing(channel), suppress(Closed):
         function = _function(channel)
         while True:
             _serve(channel, function)

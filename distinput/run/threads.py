@@ -12,6 +12,7 @@ from contextvars import Context, copy_context
 from functools import cache
 from itertools import count
 from time import monotonic
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
@@ -553,9 +554,7 @@ def loader_worker() -> LoaderWorker | None:
 
 def _lasts() -> bool:
     """Read from the loop that every such process runs, since PyTorch tells it nowhere else."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_worker_loop":
-        if frame.f_back is None:
-            return False
         frame = frame.f_back
-    return bool(frame.f_locals.get("persistent_workers", False))
+    return frame is not None and bool(frame.f_locals.get("persistent_workers", False))

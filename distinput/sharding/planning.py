@@ -175,11 +175,9 @@ def _bytes(tree: Node, parts: tuple[FileRange, ...]) -> int | None:
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
     records = [_record_bytes(step) for step in walk(tree) if isinstance(step, RowReader)]
     # In another order it is not known which rows of a file are read, only how many in all.
-    return (
-        own[0].cardinality * records[0]
-        if len(own) == len(records) == 1 and records[0] and own[0].cardinality >= 0
-        else None
-    )
+    if len(own) == len(records) == 1 and records[0] and own[0].cardinality >= 0:
+        return own[0].cardinality * records[0]
+    return None
 
 
 def _record_bytes(reader: RowReader) -> int:

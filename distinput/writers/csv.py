@@ -11,10 +11,11 @@ from distinput.files.sink import Sink
 from distinput.names.lazy import dataclass, library
 from distinput.plan.check import normalized
 from distinput.values.leaves import STRING
-from distinput.values.nest import component
+from distinput.values.nest import Structure, component
+from distinput.values.nullable import is_nullable
 from distinput.values.spec import Spec, TensorSpec
 from distinput.writers.arrow import TableFile, check_table, refuse_none, target
-from distinput.writers.writer import ShardFile, Writer, column_paths, whole_file_codec
+from distinput.writers.writer import ShardFile, Writer, refuse_nulls, whole_file_codec
 
 pa = library("pyarrow")
 csv = library("pyarrow.csv")
@@ -57,7 +58,7 @@ class CsvWriter(Writer):
         return as_compression(self.compression_type)
 
     def reading(self, spec: Spec) -> dict[str, Any]:
-        names, leaves = column_paths("csv", spec.structure, nulls=True), iter(spec.tensors("write"))
+        names, leaves = column_names(spec.structure), iter(spec.tensors("write"))
         dtypes = [
             [next(leaves).dtype for _ in range(child.num_leaves)][-1]  # that of the value, not of its mark
             for child in ([spec.structure] if names == ["value"] else spec.structure.children)
@@ -75,7 +76,7 @@ class CsvWriter(Writer):
 
     def check(self, spec: Spec) -> None:
         refuse_none(spec.structure)
-        column_paths("csv", spec.structure, nulls=True)
+        column_names(spec.structure)
         for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if not isinstance(leaf, TensorSpec) or leaf.shape != () or leaf.dtype.kind == "c":
                 raise InvalidArgumentError(
@@ -99,6 +100,28 @@ class CsvWriter(Writer):
 
     def _schema(self, spec: Spec) -> Any:
         return check_table(spec, text=any(leaf.dtype == STRING for leaf in spec.tensors("write")))
+
+
+def column_names(structure: Structure) -> list[str]:
+    """The columns of elements that are flat dicts, namedtuples, tuples or single values; a `Nullable` is one.
+
+    Raises:
+      InvalidArgumentError: they are nested deeper.
+    """
+
+    def is_one(at: Structure) -> bool:
+        return at.is_leaf or (is_nullable(at) and at.children[1].is_leaf)
+
+    if is_one(structure):
+        return ["value"]
+    for path, child in structure.members:
+        if not is_one(child):
+            refuse_nulls("csv", structure)
+            raise InvalidArgumentError(
+                f"write: csv takes elements of one level, and {component(f'[{path!r}]')} has more below it; map them to a "
+                "flat dict"
+            )
+    return [str(key) for key in structure.keys] or [str(place) for place in range(len(structure.children))]
 
 
 class _LoneCells(TableFile):

@@ -50,9 +50,8 @@ class JsonlWriter(CompressedWriter):
         check_table(spec, True)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
-        floats = any(leaf.dtype.kind == "f" for leaf in spec.tensors("write"))
         times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))
-        return _File(sink, check_table(spec, True), floats, times)
+        return _File(sink, check_table(spec, True), times)
 
 
 def _told(kind: Any) -> Any:
@@ -73,8 +72,8 @@ def _told(kind: Any) -> Any:
 
 
 class _File(ShardFile):
-    def __init__(self, sink: Sink, schema: Any, floats: bool, times: bool) -> None:
-        self._sink, self._schema, self._floats, self._times = sink, schema, floats, times
+    def __init__(self, sink: Sink, schema: Any, times: bool) -> None:
+        self._sink, self._schema, self._times = sink, schema, times
         self._encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
     def write(self, block: Block) -> None:

@@ -173,6 +173,8 @@ KEPT = re.compile(r"elements-[0-9a-f]{8}-\d{5}\.arrow")
 """The names of the files."""
 
 _MOST_OPEN = 512
+"""Files that may be open at a time."""
+
 _MOST_OF_A_BLOCK = 2
 """How many times too large a file must be to end within a block: files that end with one can be gone on after."""
 
@@ -285,8 +287,6 @@ def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[An
 # What has ended needs not be written again after an interruption, so that a dataset is not lost at its last element.
 # ----------------------------------------------------------------------------
 
-
-"""Files that may be open at a time."""
 
 _MOST_SMALL = 16
 """How many times smaller than a file by itself a piece may be in the mean."""

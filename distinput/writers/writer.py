@@ -107,33 +107,6 @@ class CompressedWriter(Writer):
         return {"compression_type": self.compression_type} if self.compression_type else {}
 
 
-def column_paths(writer: str, structure: Structure, *, nulls: bool = False) -> list[str]:
-    """A name for each leaf of elements that are flat dicts, namedtuples, tuples or single values.
-
-    Args:
-      writer: for messages.
-      structure: of the elements.
-      nulls: whether a `Nullable` has one name.
-
-    Raises:
-      InvalidArgumentError: they are nested deeper.
-    """
-
-    def is_one(at: Structure) -> bool:
-        return at.is_leaf or (nulls and is_nullable(at) and at.children[1].is_leaf)
-
-    if is_one(structure):
-        return ["value"]
-    for path, child in structure.members:
-        if not is_one(child):
-            refuse_nulls(writer, structure)
-            raise InvalidArgumentError(
-                f"write: {writer} takes elements of one level, and {component(f'[{path!r}]')} has more below it; map them to a "
-                "flat dict"
-            )
-    return [str(key) for key in structure.keys] or [str(place) for place in range(len(structure.children))]
-
-
 def refuse_nulls(writer: str, structure: Structure) -> None:
     """Refuse elements that are a `Nullable`, or have one among their parts.
 

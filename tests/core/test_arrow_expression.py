@@ -94,7 +94,7 @@ def test_other_elements_have_columns_with_numbers_or_one_named_value() -> None:
 )
 def test_what_has_no_truth_value_is_refused(expression: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        check_expression("filter", expression, SPEC, None)
+        check_expression(expression, SPEC, None)
 
 
 def test_an_expression_that_fails_for_elements_says_what_to_do() -> None:

@@ -121,7 +121,7 @@ def test_a_trial_goes_on_in_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> No
                 both(0)
             chosen.append(dataset.stats()["2:prefetch"]["chose"].split(",")[0])
     assert chosen[-1] == "a thread"
-    assert dataset._running.node.found.faster  # type: ignore[union-attr]
+    assert dataset._running.node.trial.faster  # type: ignore[union-attr]
 
 
 @pytest.fixture

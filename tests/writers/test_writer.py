@@ -5,8 +5,7 @@ import pytest
 
 from distinput.errors import InvalidArgumentError
 from distinput.values.nest import structure_of
-from distinput.writers.csv import CsvWriter
-from distinput.writers.writer import column_paths
+from distinput.writers.csv import CsvWriter, column_names
 
 
 def test_names_end_in_what_the_file_is() -> None:
@@ -15,10 +14,10 @@ def test_names_end_in_what_the_file_is() -> None:
 
 
 def test_columns_of_flat_elements() -> None:
-    assert column_paths("csv", structure_of(1)) == ["value"]
-    assert column_paths("csv", structure_of((1, 2))) == ["0", "1"]
-    assert column_paths("csv", structure_of({"b": 1, "a": 2})) == ["a", "b"]
+    assert column_names(structure_of(1)) == ["value"]
+    assert column_names(structure_of((1, 2))) == ["0", "1"]
+    assert column_names(structure_of({"b": 1, "a": 2})) == ["a", "b"]
     with pytest.raises(
         InvalidArgumentError, match=r"csv takes elements of one level, and component \['a'\] has more below"
     ):
-        column_paths("csv", structure_of({"a": (1, 2)}))
+        column_names(structure_of({"a": (1, 2)}))

@@ -35,6 +35,7 @@ from distinput.cli.demo.program import (
 from distinput.data.progress import ProgressBar
 from distinput.kernels.kernel import KERNELS
 from distinput.names.lazy import dataclass
+from distinput.names.words import count_of
 
 # ----------------------------------------------------------------------------
 # The report that the demo prints: headings, facts and checks, for a terminal of 100 columns.
@@ -377,15 +378,6 @@ def _speed(report: DemoReport, strategy: di.distribute.Strategy, place: Path, se
             records += one_pass(batches)
             passes += 1
         report.fact(what, f"{records / took:>9,.0f} records/s, measured over {count_of(passes, 'pass', 'passes')}")
-
-
-def count_of(number: int, one: str, many: str | None = None) -> str:
-    """A number with the noun it counts.
-
-    >>> count_of(1, "pass", "passes"), count_of(1200, "step")
-    ('1 pass', '1,200 steps')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def percent(part: float) -> str:

@@ -21,7 +21,6 @@ from distinput.cli.demo.demo import (
     EVALUATION_BATCH,
     TRAINING_BATCH,
     DemoReport,
-    count_of,
     differences,
     each_once,
     files_of,
@@ -30,6 +29,7 @@ from distinput.cli.demo.demo import (
     place_of,
 )
 from distinput.cli.demo.program import Digits, Pass, Training, evaluate, evaluation_batches, mirrored, train
+from distinput.names.words import count_of
 from distinput.testing.ports import free_ports, mpiexec
 
 # ----------------------------------------------------------------------------

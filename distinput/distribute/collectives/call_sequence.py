@@ -24,8 +24,6 @@ from distinput.distribute.collectives.membership import Deadline, OperationId, O
 from distinput.distribute.core.rendezvous import CURE, UNKNOWN, CallPaths, CallSite, call_site
 from distinput.errors import FailedPreconditionError, Mismatch
 
-# ---- The calls of a group, one at a time: all workers compare what they call before they send anything of its size
-
 
 class CallSequence:
     """The calls of one group, numbered alike on all workers.

@@ -355,7 +355,9 @@ class Resource:
 
     __slots__ = ("exact", "name", "packed", "states")
 
-    def __init__(self, name: str, packed: Any, exact: bool = False, states: Mapping[int, State] | None = None) -> None:
+    def __init__(
+        self, name: str, packed: Any, exact: bool = False, states: Mapping[int, State | None] | None = None
+    ) -> None:
         self.name, self.packed, self.exact = name, packed, exact
         self.states = {worker: state for worker, state in (states or {}).items() if state is not None}
         """The position of each worker's iterator after the last closure that finished there."""

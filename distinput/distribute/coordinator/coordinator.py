@@ -311,7 +311,7 @@ class ClusterCoordinator(Closing):
         name: str,
         *,
         exact: bool = False,
-        states: Mapping[int, State] | None = None,
+        states: Mapping[int, State | None] | None = None,
     ) -> None:
         """Let each worker make its part of these values, which replaces the part that it had."""
         resources, before = self._resources, made._key
@@ -324,7 +324,7 @@ class ClusterCoordinator(Closing):
             resources.drop(before)
         self._crew.tell()
 
-    def _go_on(self, iterator: PerWorkerValues, make: Any, states: Mapping[int, State]) -> None:
+    def _go_on(self, iterator: PerWorkerValues, make: Any, states: Mapping[int, State | None]) -> None:
         """Make the iterators of all workers anew, each at its position."""
         assert iterator._key is not None
         name = self._resources.all()[iterator._key].name

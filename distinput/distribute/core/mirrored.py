@@ -28,9 +28,6 @@ from distinput.distribute.devices import chosen_devices, device_name
 # ----------------------------------------------------------------------------
 
 
-# ---- The base class of what adds the values of replicas; users derive their own from it
-
-
 class OnDevices(PerReplica):
     """A `PerReplica` of arrays that are on devices.
 

@@ -78,7 +78,7 @@ def opened_state(state: Any, layout: Mapping[str, Any], inputs: int) -> State:
       StateError: it belongs to another dataset or distribution, or was modified.
     """
     content = seal.opened(state, "DistributedDataset.restore", {"step", "ended", "seen", "inputs"}, "distributed")
-    if all(content.get(key) == value for key, value in _ALONE.items()) and layout.get("cut") == "batches":
+    if _is_of(content, _ALONE) and layout.get("cut") == "batches":
         layout = _ALONE
     for key, want in sorted(layout.items()):  # the cut first, which decides whether there are others
         if content.get(key) != want:
@@ -114,7 +114,7 @@ def _going_on(source: StepSource, state: Any) -> tuple[StepSource, Any]:
     if not states or not all(isinstance(each, dict) and each.get("kind") == "distributed" for each in states):
         return source, states[0] if states else state
     first = states[0]
-    if all(first.get(key) == value for key, value in layout.items()) and (alone or len(states) == replicas.workers):
+    if _is_of(first, layout) and (alone or len(states) == replicas.workers):
         return source, states[0 if alone else replicas.rank]
     if source.terms.earlier is None or (layout.get("cut") == "batches" and _is_of(first, _ALONE)):
         return source, states[min(replicas.rank, len(states) - 1)]
@@ -339,8 +339,7 @@ class DistributedIterator(Closing):
     def _step(self, keeps_partial: bool) -> Any:
         if modes.stack and in_replica_of(self._strategy):
             raise ValueError(
-                "next(iterator) should be called from outside of replica_fn: a step is for all replicas; take it "
-                "first and "
+                "next(iterator) should be called from outside of replica_fn: a step is for all replicas; take it first and "
                 "give it to run as an argument"
             )
         while self._ready is _NONE:
@@ -525,13 +524,13 @@ def watched(source: StepSource, make_run: Callable[..., Run]) -> tuple[StepSourc
 
     match source:
         case CutBatches():
-            return replace(source, dataset=same(source.dataset)), handles
+            source = replace(source, dataset=same(source.dataset))
         case DealtElements():
-            return replace(source, datasets=[same(dataset) for dataset in source.datasets]), handles
+            source = replace(source, datasets=[same(dataset) for dataset in source.datasets])
         case OwnPiecesSource():
             batches = copy.copy(source.batches)
             batches.pieces = same(batches.pieces)
-            return replace(source, batches=batches), handles
+            source = replace(source, batches=batches)
     return source, handles
 
 

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------
 # Lockstep: workers agree, ahead of time, on whether there is another step and whether any input failed.
 #
-# While step k is used, the agreement on the steps from k + `ahead` on is under way, so a loop hardly waits for it. One
+# While step k is used, the agreement on the steps from k + `AHEAD` on is under way, so a loop hardly waits for it. One
 # agreement covers a few steps, since starting one costs more than waiting for it. Every worker takes part in the same
 # number of agreements, so that they stay in order.
 # ----------------------------------------------------------------------------
 
 
 AHEAD = 4
+"""Steps between the one in use and those that are agreed on meanwhile."""
 BLOCK = 4
 """Steps per agreement; the first agreements cover fewer, so that the first step is ready soon."""
 _FACTS = 5

@@ -49,9 +49,6 @@ else:
 # ----------------------------------------------------------------------------
 
 
-# ---- The properties that all steps of a distributed dataset share, whatever their source
-
-
 @dataclass(frozen=True)
 class Terms:
     """The properties that all steps of a distributed dataset share, whatever their source.

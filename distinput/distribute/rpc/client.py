@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of registered functions in another process: the side that calls, and the side that has the functions."""
 
-import contextlib
 import json
 import math
 import socket
@@ -9,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
@@ -374,7 +373,7 @@ class Server(Closing):
 
     def _serve(self, visitor: Visitor) -> None:
         visitor.connection = connection = Connection(visitor.connection.detach())
-        with contextlib.suppress(AssertionError, AuthenticationError, EOFError, OSError):
+        with suppress(AssertionError, AuthenticationError, EOFError, OSError):
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
             visitor.welcome()
@@ -441,7 +440,7 @@ class Client(Closing):
           rpc_layer: "grpc".
           address: of the server, "host:port".
           name: for messages.
-          timeout_in_ms: how long calls may take by default; 0: forever.
+          timeout_in_ms: how long calls may take by default; 0: as long as they take.
           key: the secret of the server, if it has one.
 
         Raises:
@@ -464,6 +463,8 @@ class Client(Closing):
     ) -> StatusOrResult:
         """Call a registered function, and return at once.
 
+        A result that does not fit `output_specs` is an InvalidArgumentError of the outcome.
+
         Args:
           method_name: the name under which it is registered.
           args: its arguments, nests of arrays, numbers and text.
@@ -473,8 +474,6 @@ class Client(Closing):
 
         Raises:
           TypeError: an argument cannot be sent.
-
-        A result that does not fit `output_specs` is an InvalidArgumentError of the outcome.
 
         Source: `tf.distribute.experimental.rpc.Client.call`.
         """
@@ -580,7 +579,7 @@ class Client(Closing):
                 raise UnavailableError(f"{self!r}: the server has another key; give both the same") from error
         return connection
 
-    @contextlib.contextmanager
+    @contextmanager
     def _dropped_on_error(self, connection: Connection) -> Iterator[None]:
         """Drop a connection that fails: an answer that comes later must not be taken for that of the next call."""
         try:
@@ -606,11 +605,8 @@ def _arranged(method: str, outcome: Reply, specs: Any) -> Reply:
     leaves, each = found.flatten(value), specified.flatten(specs)
     what = f"call: the result of {method!r}"
     if len(leaves) != len(each):
-        return (
-            _INVALID,
-            f"{what} has {len(leaves)} leaves, but output_specs has {len(each)}; give a spec for each",
-            None,
-        )
+        said = f"{what} has {len(leaves)} leaves, but output_specs has {len(each)}; give a spec for each"
+        return _INVALID, said, None
     for leaf, spec in zip(leaves, each, strict=True):
         array = np.asarray(as_leaf(leaf))
         dtype = STRING if array.dtype.kind in "SUO" else array.dtype

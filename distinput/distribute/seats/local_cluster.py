@@ -214,10 +214,8 @@ class LocalCluster(Closing):
         self._host = address.rpartition(":")[0] if scheduler is None else ""
         # A scheduler of this process is there as long as this process is, so who looks for it is slow, not wrong: a parameter
         # server that gives up is not started again.
-        self._seconds, self._elsewhere = (
-            _START_SECONDS if scheduler is None else scheduler_seconds,
-            scheduler is not None,
-        )
+        self._elsewhere = scheduler is not None
+        self._seconds = scheduler_seconds if self._elsewhere else _START_SECONDS
         self._lock = threading.Lock()
         self._ending = False
         self._processes: dict[str, subprocess.Popen[bytes]] = {}

@@ -369,11 +369,9 @@ def decide(node: Node, num_workers: int, asked: AutoShardPolicy | Policy | None 
       TooFewFilesError: policy FILE, and there are fewer files than workers.
     """
     policy = policy_of(node) if asked is None else _policy(asked)
-    return (
-        Decision(policy, policy, "asked", policy.sentence)
-        if policy.decide is None
-        else policy.decide(node, num_workers)
-    )
+    if policy.decide is None:
+        return Decision(policy, policy, "asked", policy.sentence)
+    return policy.decide(node, num_workers)
 
 
 def _policy(asked: AutoShardPolicy | Policy) -> Policy:
