@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 GZIP_POLYNOMIAL = 0xEDB88320  # lowest bit first, which is the highest power
 FOLDED = 64  # bytes folded at a time
 
-_ALL, _ZERO = np.uint64(0xFFFFFFFF), np.uint64(0)
+_ALL, _ZERO, _ONE = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(1)
 _LOW, _8, _16, _24, _32, _40, _48, _56 = (np.uint64(each) for each in (255, 8, 16, 24, 32, 40, 48, 56))
 
 
@@ -279,6 +279,7 @@ def _in_lanes(state: np.uint64, data: Bytes, start: int, words: int) -> np.uint6
     second, third = np.uint64(0), np.uint64(0)
     lane = 8 * words
     for at in range(start, start + lane, 8):
+        will_load(data, start + 3 * (at - start) + _AHEAD)
         state = crc32_u64(state, load_u64(data, at))
         second = crc32_u64(second, load_u64(data, at + lane))
         third = crc32_u64(third, load_u64(data, at + 2 * lane))
@@ -297,18 +298,20 @@ def _by_instruction(state: np.uint64, data: Bytes, start: int, stop: int) -> np.
     words = (stop - start) // 24
     if words > 1:
         state = _in_lanes(state, data, start, words)
-        start += 24 * words
-    while start + 8 <= stop:
-        state = crc32_u64(state, load_u64(data, start))
-        start += 8
-    if start < stop:
-        # The remaining bytes are the end of the last word; since leading zeros do not change a zero register, they are
-        # processed as one word, combined with as many bits of the register as they take up.
-        bits = np.uint64(8 * (stop - start))
-        rest = load_u64(data, stop - 8) ^ (state << (np.uint64(64) - bits))
-        kept = np.uint64(64) - bits
-        state = crc32_u64(np.uint64(0), (rest >> kept) << kept) ^ (state >> bits)
-    return state
+    elif words > 0:
+        for at in range(start, start + 24, 8):
+            state = crc32_u64(state, load_u64(data, at))
+    start += 24 * words
+    # Up to two words and a part of one are left. Both words are taken in, whether the results are used or not: records differ
+    # in length, so branches would be predicted wrongly, which takes longer.
+    for _ in range(2):
+        after = crc32_u64(state, load_u64(data, min(start, stop - 8)))
+        state, start = (after, start + 8) if stop - start >= 8 else (state, start)
+    # The remaining bytes are the end of the last word; since leading zeros do not change a zero register, they are
+    # processed as one word, combined with as many bits of the register as they take up.
+    bits = np.uint64(8 * (stop - start))
+    rest = (load_u64(data, stop - 8) & ~(~_ZERO >> bits)) ^ (state << _ONE << (np.uint64(63) - bits))
+    return crc32_u64(_ZERO, rest) ^ (state >> bits)
 
 
 @inlined
@@ -363,7 +366,6 @@ FOOTER = 4  # bytes after it
 LONGEST = (1 << 63) - 1 - HEADER - FOOTER  # the longest payload whose record size fits in an int64
 
 _AHEAD = 2048  # bytes are prefetched this far ahead of the checksum
-_LINE = 64  # bytes in a cache line
 
 # Why a scan stopped.
 OK = 0  # no more room for spans, or the buffer ends where a record ends
@@ -434,8 +436,7 @@ def scan_records(
             return count, start, INCOMPLETE, length + HEADER + FOOTER
         payload = start + HEADER
         stop = payload + length
-        for line in range(start + _AHEAD, stop + _AHEAD, _LINE):
-            will_load(buffer, line)
+        will_load(buffer, start + _AHEAD)
         if check and masked(crc32c_of(buffer, payload, stop)) != load_u32(buffer, stop):
             return count, start, BAD_DATA, 0
         starts[count] = payload
