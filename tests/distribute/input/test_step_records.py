@@ -13,7 +13,7 @@ import distinput as di
 from distinput.lineage import Seen
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
-from tests.lineage.carried import ID, Corpus, corpora, corpus, ids, pipelines, records_of, told
+from tests.lineage.carried import CUTS, ID, Corpus, corpora, corpus, ids, pipelines, records_of, told
 
 Policy = di.data.experimental.AutoShardPolicy
 
@@ -27,13 +27,13 @@ def parts_of(strategy: Any, step: Any) -> list[list[int]]:
 
 
 @settings(max_examples=cases(15, 1000))
-@given(pipelines(), st.integers(1, 4), st.booleans(), st.data())
+@given(pipelines(), st.integers(1, 4), CUTS, st.data())
 def test_a_step_is_made_of_the_records_that_were_located(
-    drawn: tuple[Corpus, Any], r: int, balanced: bool, data: Any
+    drawn: tuple[Corpus, Any], r: int, options: Any, data: Any
 ) -> None:
     found, make = drawn
     strategy = mirrored(r)
-    dataset = strategy.experimental_distribute_dataset(make(), di.distribute.InputOptions(balanced_split=balanced))
+    dataset = strategy.experimental_distribute_dataset(make(), options)
     for epoch in range(2):
         steps = [parts_of(strategy, step) for step in dataset]
         for number, parts in enumerate(steps):
@@ -45,10 +45,10 @@ def test_a_step_is_made_of_the_records_that_were_located(
 
 
 @settings(max_examples=cases(12, 500))
-@given(pipelines(), st.integers(1, 3), st.integers(0, 1), st.data())
-def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, epoch: int, data: Any) -> None:
+@given(pipelines(), st.integers(1, 3), CUTS, st.integers(0, 1), st.data())
+def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, options: Any, epoch: int, data: Any) -> None:
     found, make = drawn
-    dataset = mirrored(r).experimental_distribute_dataset(make())
+    dataset = mirrored(r).experimental_distribute_dataset(make(), options)
     count = len(list(dataset))
     places = [
         (p.file, p.record, Seen(epoch, step, p.replica, p.row))
