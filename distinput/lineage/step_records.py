@@ -300,7 +300,7 @@ class StepRecords:
                 f"locate: replica {replica} belongs to another worker, whose dataset only its own dataset_fn makes; ask there"
             )
         replicas_asked = everywhere if replica is None else [replica]
-        present = 0
+        present = rows = 0
         for number in everywhere if num_steps < 0 else replicas_asked:
             worker, local = divmod(number, replicas.count) if replicas.workers > 1 else (0, number)
             several = len(source.datasets) > 1
@@ -310,10 +310,11 @@ class StepRecords:
                 numbers = tree.elements(np.array([element]), epoch)[0]
             except IndexError:
                 continue
-            present += 1
+            present, rows = present + 1, rows + len(numbers)
             if number in replicas_asked:
                 yield number, numbers, tree
-        if num_steps < 0 and not present:
+        short = rows < source.terms.full_rows and len(everywhere) == replicas.total
+        if num_steps < 0 and (short or not present):
             raise self._behind(step)
 
     def _behind(self, step: int) -> IndexError:
