@@ -901,7 +901,8 @@ class Transformations(Generic[T_co]):
             tokens and a rest, whose positions each begin at 0, or "truncate" it.
           window: rows planned together, at least 1; None: about a million tokens, from 64 to 512 rows. More rows leave less
             padding and need more memory.
-          padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0.
+          padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0,
+            or NaT in dates and times.
           cu_seqlens: also give the places in each row at which its sequences begin and the last one ends.
 
         Raises:
@@ -940,8 +941,8 @@ class Transformations(Generic[T_co]):
         Args:
           batch_size: elements in a batch, at least 1.
           padded_shapes: a nest of shapes; None: those of the element spec.
-          padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0 or
-            an empty string.
+          padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0,
+            an empty string, or NaT in dates and times.
           drop_remainder: leave out a last batch that is not full.
 
         Raises:

@@ -85,7 +85,11 @@ def npy_header(data: bytes) -> NpyHeader:
         raise MalformedArray(f"its version is {version[0]}.{version[1]}; known are 1.0, 2.0 and 3.0")
     read = getattr(npy, _READERS[version])
     try:
-        shape, in_columns, dtype = read(file)
+        try:
+            shape, in_columns, dtype = read(file)
+        except SystemError:  # Python 3.11 counts wrongly where another thread parses a literal in between
+            file.seek(npy.MAGIC_LEN)
+            shape, in_columns, dtype = read(file)
         np.broadcast_to(np.empty((), dtype), shape)  # rejects impossible shapes without allocating memory
     except Exception as error:  # of NumPy, which parses a Python literal: damage may raise anything
         raise MalformedArray(str(error.args[0] if error.args else error)) from error

@@ -36,6 +36,7 @@ from distinput.formats.tables import (
 )
 from distinput.names.lazy import dataclass
 from distinput.values.buffers import Bytes
+from distinput.values.leaves import STRING
 from distinput.values.spec import Spec, TensorSpec
 
 _KEPT_BYTES = 64 << 20  # of decoded batches cached for `fetch`
@@ -218,7 +219,7 @@ class ArrowIpc(NullableTable):
         complete = bool((places != _UNKNOWN).all())
         looked = places if complete else places[:, used]
         found = [
-            _source(whole, begins, batches.ends, leaf) if bool((parts >= 0).all()) else None
+            _source(whole, begins, batches.ends, leaf) if _has_width(leaf) and bool((parts >= 0).all()) else None
             for leaf, begins, parts in zip(leaves, places, looked, strict=True)
         ]
         if complete:
@@ -350,6 +351,11 @@ def _own_bytes(column: Column) -> int:
     return column.array.nbytes if isinstance(column, Dense) and column.array.flags.writeable else 0
 
 
+def _has_width(leaf: TensorSpec) -> bool:
+    """Whether all rows of a leaf are of one size, also where there are none to be looked at."""
+    return leaf.dtype != STRING and leaf.shape is not None and None not in leaf.shape
+
+
 def _place(column: Column, whole: Bytes) -> int:
     """The byte of a mapped file at which a column begins; `_ELSEWHERE` if its rows are not contiguous there."""
     if not len(column):
@@ -362,7 +368,7 @@ def _place(column: Column, whole: Bytes) -> int:
 
 def _source(whole: Bytes, begins: Ints, ends: Ints, leaf: TensorSpec) -> RowArray:
     """The rows of a leaf in a mapped file, in parts that begin at these bytes."""
-    shape: tuple[int, ...] = leaf.shape  # type: ignore[assignment]  # all sizes of a mapped leaf are known
+    shape: tuple[int, ...] = leaf.shape  # type: ignore[assignment]  # all sizes are known
     if len(begins) == 1:
         array = np.ndarray((int(ends[-1]), *shape), leaf.dtype, whole, int(begins[0]))
         if array.flags.aligned:  # NumPy would copy unaligned rows

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+from pyarrow import types
 
 from distinput.columns.block import Block, ColumnBlock
 from distinput.columns.column import Column, Dense, Ints, Strings
@@ -16,6 +17,7 @@ from distinput.columns.python_values import made_json, with_made
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches, column_of_ragged
 from distinput.columns.regroup import column_of, loose_rows
 from distinput.errors import DataLossError
+from distinput.formats.arrow_file import ArrowFile
 from distinput.formats.arrow_ipc import ArrowIpc
 from distinput.formats.format import Fragment, PlacedBlocks, Position
 from distinput.formats.tables import TableFormat
@@ -349,14 +351,11 @@ class Elements(TableFormat):
         return self.spec(path)
 
     def check_spec(self, path: str, spec: Spec) -> None:
-        """Reject a file whose columns are not those of the spec, or hold nulls, which no element is kept as.
+        """Reject a file whose columns are not those of the spec.
 
         Raises:
-          DataLossError: they are not, or do.
+          DataLossError: they are not.
         """
-        batches = _ARROW._file(path).batches
-        if batches is not None and batches.nulls:
-            raise DataLossError(f"{path}: damaged: record batch {batches.nulls[0]} holds nulls, and elements have none")
         found, wanted = _ARROW.spec_of(path), self._kept[2]
         if found != wanted:
             raise DataLossError(
@@ -410,7 +409,25 @@ class Elements(TableFormat):
             raise DataLossError(f"{path}: damaged: {error}") from error
 
 
-_ARROW = ArrowIpc()
+class _Columns(ArrowIpc):
+    """Files of columns without nulls, except in the place of NaT, for which Arrow has no other value."""
+
+    def _converted(self, file: ArrowFile, part: str, batch: Any, rows: range) -> ColumnBlock:
+        if not all(map(_is_whole, batch.columns)):
+            raise DataLossError(f"{file.path}: damaged: {part} holds nulls, and elements have none")
+        return super()._converted(file, part, batch, rows)
+
+
+def _is_whole(array: Any) -> bool:
+    """Whether an array of Arrow has no nulls, at any depth, but those of times."""
+    if array.null_count:
+        return bool(types.is_temporal(array.type))
+    if types.is_struct(array.type):
+        return all(map(_is_whole, array.flatten()))
+    return not types.is_nested(array.type) or _is_whole(array.flatten())
+
+
+_ARROW = _Columns()
 _NO_LEAVES = "rows"
 """The column that counts elements without any component."""
 

@@ -16,6 +16,7 @@ from distinput.columns.state import State
 from distinput.errors import DistinputError, UnimplementedError
 from distinput.lineage.numbered import PADDING, Numbered, batched, flat_numbers, numbered, only_counts
 from distinput.names.lazy import dataclass
+from distinput.ops.balance_rows import BalanceRows
 from distinput.ops.filter import Filter, TakeWhile, Where
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
@@ -146,6 +147,8 @@ class _Following:
                 return batched(node, self.of(node.input))
             case Filter() | TakeWhile() | Where():
                 return _Kept(self.of(node.input), Held(node), origin=node.origin)
+            case BalanceRows():
+                return _Ordered(self.of(node.input), Held(node), origin=node.origin)
             case Zip():
                 return self._zip(node)
             case _ if node.transparent or (node.passes_states and isinstance(node, OneForOne)):
@@ -296,6 +299,24 @@ class _Passed(SameElements):
         queue = RowQueue(self.input.open(state["input"], run), state)
         while queue.fill(1):
             yield queue.take(queue.front), queue.mark()
+
+
+@dataclass(frozen=True, eq=False)
+class _Ordered(_Passed):
+    """Batches of numbers in the order in which `balance_replicas` puts the rows of the batches, by what they hold."""
+
+    held: Held
+
+    def stream(self, state: State, run: Run) -> Stream:
+        node: BalanceRows = self.held.node
+        batches = RowQueue(node.input.open(state["input"], run), state)
+        numbers = RowQueue(self.input.open(state["input"], run), state)
+        while batches.fill(1) and numbers.fill(1):
+            rows = numbers.take(1).materialize().unstack()
+            yield (
+                rows.take(node.order(batches.take(1).materialize().row(0), rows.size)).stack(rows.size),
+                numbers.mark(),
+            )
 
 
 class _Nowhere(SameElements):

@@ -34,7 +34,9 @@ from distinput.lineage.step_records import (
     step_from,
 )
 from distinput.names.lazy import dataclass
+from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.families import decided
+from distinput.plan.node import walk
 
 Losses: TypeAlias = NDArray[np.float32]
 
@@ -538,7 +540,8 @@ class LedgerView:
         job, replicas, source = self.history.part_of(number)[0].told, self._source.terms.replicas, self._source
         if (job["replicas"], job["workers"]) == (replicas.total, replicas.workers):
             return self.locate(number, replica, read=read)
-        if isinstance(source, DealtElements) and not source.whole:
+        dealt = isinstance(source, DealtElements) and not source.whole
+        if dealt or any(isinstance(step, BalanceRows) for each in described(source) for step in walk(each.node)):
             raise UnimplementedError(
                 f"ledger: elements were dealt to {job['replicas']} replicas on {job['workers']} workers; ask with a strategy "
                 f"that has as many, this one has {replicas.total} on {replicas.workers}"

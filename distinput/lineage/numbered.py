@@ -5,7 +5,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from distinput.ops.choose import Choose
 from distinput.ops.concatenate import Concatenate
 from distinput.ops.fragment_reader import FragmentReader
 from distinput.ops.identity import AssertCardinality
-from distinput.ops.map import RandomKeys
+from distinput.ops.map import Map, RandomKeys
 from distinput.ops.padded_batch import PaddedBatch
 from distinput.ops.reader import Counts, Reader
 from distinput.ops.rebatch import LegacyRebatch, Rebatch, Unbatch
@@ -37,7 +37,7 @@ from distinput.plan.families import Batching, OneForOne, Transparent, placed
 from distinput.plan.node import INFINITE, UNKNOWN, Held, Latest, Node, once, walk
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in, streamed
-from distinput.values.nest import LEAF, structure_of
+from distinput.values.nest import LEAF, map_leaves, structure_of
 from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------
@@ -494,17 +494,18 @@ def flat_numbers(element: Any) -> Ints:
     return np.concatenate([array[:rows].reshape(rows, -1) for array in arrays], axis=1)
 
 
-def numbered(node: Node, *, read: bool = False) -> Numbered:
+def numbered(node: Node, *, read: bool = False, ordered: bool = True) -> Numbered:
     """A pipeline over the numbers of its records.
 
     Args:
       node: the pipeline.
       read: count the records of files that tell no number by reading them once.
+      ordered: false if the order of the rows of a batch does not matter, so that none is read for `balance_replicas`.
 
     Raises:
       UnimplementedError: where an element comes from does not follow from positions; the message names the step and why.
     """
-    made = _Numbering(read)
+    made = _Numbering(read, ordered)
     tree = made.of(placed(node))  # before steps are left out, so that the others stand where they run
     found = reached(tree)
     at_once = isinstance(tree, Batch) and _single(tree.input) and tree.input.random_access
@@ -522,8 +523,8 @@ def batched(node: Batching, below: Node) -> Node:
 
 
 class _Numbering:
-    def __init__(self, read: bool) -> None:
-        self._read = read
+    def __init__(self, read: bool, ordered: bool) -> None:
+        self._read, self._ordered = read, ordered
         self.sources: list[RecordNumbers] = []
         self.assumes: list[str] = []
         self._made: dict[int, Node] = {}
@@ -561,8 +562,10 @@ class _Numbering:
                 return self._kept(node)
             case BalanceRows():
                 below = self.of(node.input, count)
-                self._assume(node, "does not move rows to another replica: it orders them by what they hold")
-                return below
+                if not self._ordered:
+                    return below
+                both = Zip(structure_of((0, 1)), (below, node.input), origin=node.origin)  # what a batch holds decides
+                return Map(both, partial(_in_order, node), output_signature=below.spec.nest, origin=node.origin)
             case Batching():
                 return batched(node, self.of(node.input))
             case Zip():
@@ -646,6 +649,11 @@ class _Numbering:
                 "read=True (--read in the command line), which counts the records by reading all files once",
             )  # fmt: skip
         return [sum(block.size for block, _ in node.format.read(name)) for name in names]
+
+
+def _in_order(node: BalanceRows, numbers: Any, batch: Any) -> Any:
+    order = node.order(batch, len(structure_of(numbers).flatten(numbers)[0]))
+    return map_leaves(lambda leaf: leaf[order], numbers)
 
 
 def only_counts(node: Node) -> bool:

@@ -21,6 +21,7 @@ from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBat
 from distinput.errors import InvalidArgumentError, UnimplementedError
 from distinput.lineage.followed import Followed
 from distinput.lineage.numbered import Numbered, numbered
+from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.families import drawn_seeds, stores, with_drawn_seeds
 from distinput.plan.node import INFINITE, UNKNOWN, Node, walk
 from distinput.rewrite.rules import Running
@@ -118,7 +119,7 @@ class StepRecords:
     def __init__(self, source: StepSource, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
         _check_own(source)
         self._source, self._given, self._read = source, trees, read
-        self._made: dict[int, Numbered] = {}
+        self._made: dict[tuple[int, bool], Numbered] = {}
 
     @classmethod
     def with_seeds(cls, source: StepSource, seeds: Sequence[Sequence[int]], *, read: bool = False) -> "StepRecords":
@@ -270,7 +271,7 @@ class StepRecords:
 
     def _of_batch(self, step: int, replica: int | None, epoch: int) -> Located:
         """The rows of a step that is one element of the pipeline."""
-        terms, source, tree = self._source.terms, self._source, self._tree(0)
+        terms, source, tree = self._source.terms, self._source, self._tree(0, ordered=True)
         try:
             rows, numbers_at = tree.element(step, epoch)
         except IndexError:
@@ -299,20 +300,21 @@ class StepRecords:
                 f"locate: replica {replica} belongs to another worker, whose dataset only its own dataset_fn makes; ask there"
             )
         replicas_asked = everywhere if replica is None else [replica]
-        present = 0
+        present = rows = 0
         for number in everywhere if num_steps < 0 else replicas_asked:
             worker, local = divmod(number, replicas.count) if replicas.workers > 1 else (0, number)
             several = len(source.datasets) > 1
-            tree = self._tree(local if several else worker)
+            tree = self._tree(local if several else worker, ordered=True)
             element = step if several else step * replicas.count + local
             try:
                 numbers = tree.elements(np.array([element]), epoch)[0]
             except IndexError:
                 continue
-            present += 1
+            present, rows = present + 1, rows + len(numbers)
             if number in replicas_asked:
                 yield number, numbers, tree
-        if num_steps < 0 and not present:
+        short = rows < source.terms.full_rows and len(everywhere) == replicas.total
+        if num_steps < 0 and (short or not present):
             raise self._behind(step)
 
     def _behind(self, step: int) -> IndexError:
@@ -336,9 +338,9 @@ class StepRecords:
             return list(self._given)
         return [dataset.node for dataset in _datasets(self._source)]
 
-    def _tree(self, number: int) -> Numbered:
+    def _tree(self, number: int, *, ordered: bool = False) -> Numbered:
         """The pipeline over numbers: the only one, that of a replica with one of its own, or that of a worker."""
-        if number not in self._made:
+        if (number, ordered) not in self._made:
             source, nodes = self._source, self._nodes
             rank = source.terms.replicas.rank
             if isinstance(source, DealtElements) and len(nodes) == 1 and not source.whole and number != rank:
@@ -347,8 +349,11 @@ class StepRecords:
             else:
                 node = nodes[number if len(nodes) > 1 else 0]
             check_no_steps_left_out(source, node, "take larger batches, or policy DATA")
-            self._made[number] = numbered(node, read=self._read)
-        return self._made[number]
+            made = numbered(node, read=self._read, ordered=ordered)
+            self._made[number, ordered] = made
+            if not any(isinstance(step, BalanceRows) for step in walk(node)):
+                self._made[number, not ordered] = made
+        return self._made[number, ordered]
 
 
 def may_leave_out_steps(source: StepSource, tree: Node) -> bool:

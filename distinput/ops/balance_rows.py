@@ -81,14 +81,19 @@ class BalanceRows(OneForOne):
         """A batch, as a block of one element, with its rows in another order."""
         batch = one.materialize()
         rows = batch.unstack()
-        costs = self._costs(batch.row(0), rows.size)
-        if self.pieces < 2 or rows.size < 2:
-            return batch
-        owners = np.empty(rows.size, np.int64)
+        order = self.order(batch.row(0), rows.size)
+        return batch if self.pieces < 2 else rows.take(order).stack(rows.size)
+
+    def order(self, batch: Any, count: int) -> Ints:
+        """The order in which the rows of a batch come."""
+        costs = self._costs(batch, count)
+        if self.pieces < 2 or count < 2:
+            return np.arange(count)
+        owners = np.empty(count, np.int64)
         deal_evenly(costs if costs.ndim == 1 else costs.sum(1), np.zeros(self.pieces, np.int64), owners)
         if costs.ndim > 1:
             _even_out(costs, owners, self.pieces)
-        return rows.take(np.argsort(owners, kind="stable")).stack(rows.size)
+        return np.argsort(owners, kind="stable")
 
     def _costs(self, batch: Any, count: int) -> Ints:
         """The costs of a batch as whole numbers; those of several modules sum to the same."""

@@ -167,7 +167,8 @@ class Pack(Node):
         tokens and a rest, whose positions each begin at 0, or "truncate" it.
       window: rows planned together, at least 1; None: about a million tokens, from 64 to 512 rows. More rows leave less
         padding and need more memory.
-      padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0.
+      padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0,
+        or NaT in dates and times.
       cu_seqlens: also give the places in each row at which its sequences begin and the last one ends.
 
     Raises:

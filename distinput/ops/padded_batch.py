@@ -31,8 +31,8 @@ class PaddedBatch(Batching):
     Args:
       batch_size: elements in a batch, at least 1.
       padded_shapes: a nest of shapes; None: those of the element spec.
-      padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0 or
-        an empty string.
+      padding_values: a nest of scalars, or one for all components; None, for all or for a part of the nest, stands for 0,
+        an empty string, or NaT in dates and times.
       drop_remainder: leave out a last batch that is not full.
 
     Raises:

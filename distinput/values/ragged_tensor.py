@@ -487,7 +487,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
         """An array [n, longest row, ...] in which each row is filled up with `default_value`.
 
         Args:
-          default_value: a scalar; None: 0 or an empty string.
+          default_value: a scalar; None: 0, an empty string, or NaT in dates and times.
           shape: the shape wanted; None in a dimension, or for all: as large as needed. What lies beyond it is cut off.
 
         Raises:

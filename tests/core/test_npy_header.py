@@ -47,6 +47,19 @@ def test_an_array_is_that_of_its_file(array: Any) -> None:
     assert header.start + np.asarray(array).nbytes == len(content)
 
 
+def test_a_header_that_python_failed_to_parse_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, failures = np.lib.format.read_array_header_1_0, [SystemError("AST constructor recursion depth mismatch")]
+
+    def fails_once(file: Any) -> Any:
+        found = read(file)
+        if failures:
+            raise failures.pop()
+        return found
+
+    monkeypatch.setattr(np.lib.format, "read_array_header_1_0", fails_once)
+    assert npy_header(saved(np.arange(3))).shape == (3,)
+
+
 @pytest.mark.parametrize("size", [0, 5, 6, 9, 40, 127])
 def test_a_part_of_a_header_is_none(size: int) -> None:
     with pytest.raises(MalformedArray):

@@ -253,6 +253,26 @@ def test_no_rows(tmp_path: Path) -> None:
         assert ArrowIpc().fetch(path, np.empty(0, np.int64)).size == 0
 
 
+@given(
+    st.lists(st.sampled_from(["no batch", "an empty batch", "rows"]), min_size=1, max_size=4),
+    st.sampled_from(table().schema.names[1:]),
+)
+def test_files_without_rows_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, kinds: list[str], name: str
+) -> None:
+    folder = tmp_path_factory.mktemp("empty")
+    (batch,) = table().select(["i", name]).slice(0, 3).to_batches()
+    for number, kind in enumerate(kinds):
+        with ipc.new_file(folder / f"{number}.arrow", batch.schema) as writer:
+            if kind != "no batch":
+                writer.write_batch(batch if kind == "rows" else batch.slice(0, 0))
+    dataset = ArrowDataset(sorted(map(str, folder.iterdir())))
+    wanted = list(map(in_python, batch.to_pylist())) * kinds.count("rows")
+    assert [plain(row) for row in dataset] == [plain(dataset[i]) for i in range(len(wanted))] == wanted
+    for mixed in (dataset.shuffle(2, seed=1), dataset.global_shuffle(seed=1)):
+        assert sorted(plain(row)["i"] for row in mixed) == sorted(row["i"] for row in wanted)
+
+
 def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
     for path in (str(tmp_path / "a.arrow"), "memory://arrow/changed.arrow"):
         write_arrow(path, {"x": [1, 2]})

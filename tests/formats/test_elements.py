@@ -2,12 +2,16 @@
 """Elements of any spec in Arrow files: read, counted, reached by position, and checked."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import distinput as di
 from distinput.errors import DataLossError
@@ -61,6 +65,22 @@ def test_elements_come_back_exactly(tmp_path: Path, name: str, compression: str 
     assert len(back) == len(wanted)
     assert [exact(back[i]) for i in range(len(wanted))] == wanted
     assert list(map(exact, back.skip(3))) == wanted[3:]
+
+
+BITS = st.sampled_from(["M8[us]", "m8[ns]", ">M8[ms]", "M8[h]", "m8[D]", "f2", ">f8", "c8", ">u4", "?"]).map(np.dtype)
+
+
+@given(arrays(BITS, st.tuples(st.integers(0, 4), st.integers(0, 2))), st.integers(1, 3), st.booleans())
+def test_nan_and_nat_and_all_other_bits_come_back(rows: Any, count: int, ragged: bool) -> None:
+    dataset = Dataset.from_tensor_slices((rows, rows[:, :1]))
+    dataset = (
+        dataset.ragged_batch(count).map(lambda *xs: tuple(map(di.RaggedTensor.from_tensor, xs))) if ragged else dataset
+    )
+    wanted = list(map(exact, dataset))
+    with tempfile.TemporaryDirectory() as folder:
+        back = written(dataset, Path(folder) / "a", shard_rows=count)
+        assert list(map(exact, back)) == wanted
+        assert [exact(back[i]) for i in range(len(wanted))] == wanted
 
 
 def test_numbers_are_views_of_the_file(tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def ids(parts: Any) -> list[int]:
     return [int(x) for part in parts for x in np.asarray(part).reshape(-1)]
 
 
+def cost(batch: Any) -> Any:
+    """What each row of a batch of ids is taken to cost."""
+    return np.asarray(batch).reshape(len(batch), -1).sum(1) * 37 % 101
+
+
+CUTS = st.sampled_from([{}, {"balanced_split": True}, {"balance_replicas": cost}]).map(
+    lambda made: di.distribute.InputOptions(**made)
+)
+"""How the rows of a batch come to replicas."""
+
+
 def records_of(corpus: Corpus) -> list[tuple[str, int]]:
     """All records."""
     return [(name, int(x) % ID) for name, x in zip_names(corpus)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.distribute.rehearsal import rehearse
+from distinput.errors import UnimplementedError
 from distinput.lineage.history import LedgerFile
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
@@ -93,6 +94,26 @@ def test_losses_are_those_of_their_records_on_any_number_of_workers(
         rows = results(on_workers([1] * after, lambda strategy, _: ledger.worst(dataset_of(strategy), 99)))[0]
     assert sorted(id_of(row) for row in rows) == sorted(seen)
     assert [row.loss for row in rows] == sorted([float(loss_of(id_of(row))) for row in rows], reverse=True)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_losses_of_rows_that_were_dealt_by_their_cost_are_those_of_their_records(tmp_path: Path, counted: bool) -> None:
+    def dataset_of(strategy: Any) -> Any:
+        ds = di.data.Dataset.range(30).shuffle(30, seed=4)
+        options = di.distribute.InputOptions(balance_replicas=loss_of)
+        return strategy.experimental_distribute_dataset(
+            (ds if counted else ds.filter(lambda x: x != 5)).batch(8), options
+        )
+
+    with di.train.Ledger(tmp_path) as ledger:
+        noted(mirrored(2), ledger, iter(dataset_of(mirrored(2))), 99)
+    rows = di.train.Ledger(tmp_path).worst(dataset_of(mirrored(2)), 99)
+    assert len(rows) == 30 - (not counted)
+    assert [row.loss for row in rows] == [float(loss_of(row.records[0].records)) for row in rows]
+    with pytest.raises(
+        UnimplementedError, match="dealt to 2 replicas on 1 workers; ask with a strategy that has as many"
+    ):
+        di.train.Ledger(tmp_path).worst(dataset_of(mirrored(3)), 99)
 
 
 @pytest.mark.parametrize("counted", [True, False])

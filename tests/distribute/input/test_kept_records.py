@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import distinput as di
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
-from tests.lineage.carried import KINDS, SIZES, Corpus, corpus, ids, told
+from tests.lineage.carried import CUTS, KINDS, SIZES, Corpus, corpus, ids, told
 
 FIXED: dict[str, Any] = {"suppress_health_check": [HealthCheck.function_scoped_fixture]}
 Steps = Callable[[Any], Any]
@@ -64,17 +64,24 @@ def located(folder: Path, dataset_of: Callable[[], Any], strategy: Any, passes: 
 @settings(max_examples=cases(8, 500), **FIXED)
 @given(
     st.builds(corpus, st.sampled_from(KINDS), st.sampled_from(SIZES)), st.sampled_from(sorted(OTHERS)),
-    st.sampled_from(sorted(LOOKING)), st.sampled_from(sorted(OTHERS)), st.integers(1, 4), st.integers(1, 3),
+    st.sampled_from(sorted(LOOKING)), st.sampled_from(sorted(OTHERS)), st.integers(1, 4), st.integers(1, 3), CUTS,
 )  # fmt: skip
 def test_the_records_of_steps_that_look_at_elements(
-    tmp_path_factory: pytest.TempPathFactory, found: Corpus, before: str, look: str, after: str, size: int, r: int
+    tmp_path_factory: pytest.TempPathFactory,
+    found: Corpus,
+    before: str,
+    look: str,
+    after: str,
+    size: int,
+    r: int,
+    options: Any,
 ) -> None:
     assume("own seed" not in (before, after) or "shard" not in (before, after))  # which is warned of
     strategy = mirrored(r)
 
     def dataset_of() -> Any:
         ds = OTHERS[after](LOOKING[look](OTHERS[before](found.dataset())))
-        return strategy.experimental_distribute_dataset(ds.batch(size))
+        return strategy.experimental_distribute_dataset(ds.batch(size), options)
 
     located(tmp_path_factory.mktemp("kept"), dataset_of, strategy)
 

@@ -2,6 +2,7 @@
 """`locate` says which records are in a step: held to ids that the records carry, over real files."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import distinput as di
 from distinput.lineage import Seen
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
-from tests.lineage.carried import ID, Corpus, corpora, corpus, ids, pipelines, records_of, told
+from tests.lineage.carried import CUTS, ID, Corpus, corpora, corpus, ids, pipelines, records_of, told
 
 Policy = di.data.experimental.AutoShardPolicy
 
@@ -27,13 +28,13 @@ def parts_of(strategy: Any, step: Any) -> list[list[int]]:
 
 
 @settings(max_examples=cases(15, 1000))
-@given(pipelines(), st.integers(1, 4), st.booleans(), st.data())
+@given(pipelines(), st.integers(1, 4), CUTS, st.data())
 def test_a_step_is_made_of_the_records_that_were_located(
-    drawn: tuple[Corpus, Any], r: int, balanced: bool, data: Any
+    drawn: tuple[Corpus, Any], r: int, options: Any, data: Any
 ) -> None:
     found, make = drawn
     strategy = mirrored(r)
-    dataset = strategy.experimental_distribute_dataset(make(), di.distribute.InputOptions(balanced_split=balanced))
+    dataset = strategy.experimental_distribute_dataset(make(), options)
     for epoch in range(2):
         steps = [parts_of(strategy, step) for step in dataset]
         for number, parts in enumerate(steps):
@@ -45,10 +46,10 @@ def test_a_step_is_made_of_the_records_that_were_located(
 
 
 @settings(max_examples=cases(12, 500))
-@given(pipelines(), st.integers(1, 3), st.integers(0, 1), st.data())
-def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, epoch: int, data: Any) -> None:
+@given(pipelines(), st.integers(1, 3), CUTS, st.integers(0, 1), st.data())
+def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, options: Any, epoch: int, data: Any) -> None:
     found, make = drawn
-    dataset = mirrored(r).experimental_distribute_dataset(make())
+    dataset = mirrored(r).experimental_distribute_dataset(make(), options)
     count = len(list(dataset))
     places = [
         (p.file, p.record, Seen(epoch, step, p.replica, p.row))
@@ -79,21 +80,23 @@ def test_a_step_is_replayed_bit_for_bit(drawn: tuple[Corpus, Any], r: int, balan
 @settings(max_examples=cases(8, 200))
 @given(
     corpora, st.integers(1, 3), st.integers(1, 2), st.integers(1, 8), st.sampled_from(["DATA", "FILE", "OFF", "AUTO"]),
-    st.booleans(), st.booleans(),
+    CUTS, st.booleans(), st.sampled_from(["partial", "drop"]),
 )  # fmt: skip
 def test_each_worker_locates_the_rows_of_all(
-    found: Corpus, w: int, r: int, size: int, policy: str, balanced: bool, drop: bool
+    found: Corpus, w: int, r: int, size: int, policy: str, options: Any, drop: bool, tail: str
 ) -> None:
     if policy == "FILE" and len(found.files) < w:
         return
-    if policy != "DATA" and not balanced and size < w * r:
+    if policy != "DATA" and not options.balanced_split and size < w * r:
         return  # steps without rows are left out, which workers find out together
 
     def body(strategy: Any, worker: int) -> Any:
         ds = with_policy(found.dataset().shuffle(6, seed=2).batch(size, drop_remainder=drop), Policy[policy])
-        dataset = strategy.experimental_distribute_dataset(ds, di.distribute.InputOptions(balanced_split=balanced))
+        dataset = strategy.experimental_distribute_dataset(ds, replace(options, tail=tail))
         steps = [parts_of(strategy, step) for step in dataset]
         said = [dataset.locate(n, read=found.read) for n in range(len(steps))]
+        with pytest.raises(IndexError, match=f"no step {len(steps)}"):
+            dataset.locate(len(steps), read=found.read)
         return steps, [[[*told(one[i : i + 1]), one[i].replica] for i in range(len(one))] for one in said]
 
     results = on_workers([r] * w, body)
