@@ -289,6 +289,10 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
         note_open_files(error)
         scrub(error)
         raise
+    except ValueError:
+        if "\0" not in path:
+            raise
+        raise InvalidArgumentError(f"{path!r}: no file has a name with a NUL in it") from None
 
 
 def size_of(path: str) -> int:
