@@ -281,7 +281,10 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
             told = NotFoundError(f"{path}; No such file or directory")
         else:
             told.add_note(f"while {doing} {path!r}")
-        raise_told(told, error)
+        try:
+            raise_told(told, error)
+        finally:
+            del told  # as in `raise_told`
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
         if doing == "reading" and isinstance(error, IsADirectoryError):
