@@ -14,6 +14,7 @@ import numpy as np
 from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.ragged import Ragged, RaggedBatches
+from distinput.errors import UnimplementedError
 from distinput.names.lazy import library
 from distinput.values.buffers import empty
 from distinput.values.nest import Structure
@@ -414,9 +415,14 @@ def one_batch(table: Any) -> Any:
 
 def without_views(array: Any) -> Any:
     """An array of views of text, which few functions of Arrow take, with offsets instead; any other array as it is."""
-    if types.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if types.is_binary_view(array.type) else array
+    if not (types.is_string_view(array.type) or types.is_binary_view(array.type)):
+        return array
+    try:
+        return array.cast(pa.large_string() if types.is_string_view(array.type) else pa.large_binary())
+    except pa.ArrowNotImplementedError as error:
+        raise UnimplementedError(
+            f"arrays of {array.type} need a newer pyarrow than {pa.cpp_version}, which cannot read them; cast them to string"
+        ) from error
 
 
 def without_rows(schema: Any) -> Any:

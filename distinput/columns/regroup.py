@@ -466,7 +466,8 @@ def _of_arrays(items: Sequence[Array], ragged_rank: int, dtype: np.dtype[Any]) -
         )
     dims = np.array([item.shape[: ragged_rank + 1] for item in items], np.int64)  # [n, ragged_rank + 1]
     (inner,) = shapes
-    values = np.concatenate([item.reshape(-1, *inner) if item.size else item.reshape(0, *inner) for item in items])
+    flats = [item.reshape(-1, *inner) if item.size else item.reshape(0, *inner) for item in items]
+    values = np.concatenate(flats, dtype=items[0].dtype)  # which would be in the byte order of the machine
     flat: Any = Strings.of_array(values) if dtype == STRING else Dense(values)
     for level in range(ragged_rank, -1, -1):
         counts = np.repeat(dims[:, level], dims[:, :level].prod(axis=1))

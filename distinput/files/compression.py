@@ -414,7 +414,7 @@ def as_compression(name: str | bytes | None) -> Compression:
     Raises:
       InvalidArgumentError: there is no such compression.
     """
-    text = name.decode() if isinstance(name, bytes) else name or ""
+    text = name.decode() if isinstance(name, bytes) else "" if name is None else name
     if text not in ("", "AUTO", *CODECS):
         known = ", ".join(repr(codec) for codec in CODECS)
         raise InvalidArgumentError(

@@ -145,7 +145,10 @@ def described_range(system: Any, timeout: float, url: str, start: int, stop: int
     """
     (found,) = described_ranges(system, url, [(start, stop)], timeout)
     if isinstance(found, BaseException):
-        raise found
+        try:
+            raise found
+        finally:
+            del found  # the traceback refers to this frame, and the frame must not refer back
     return found
 
 
@@ -296,7 +299,10 @@ def _ask_missing(
         else:
             error = _short(system, name, path, piece, part, size, got) or error
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error, part, parts  # as in `described_range`
 
 
 def _short(

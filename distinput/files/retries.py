@@ -151,12 +151,15 @@ def telling() -> Iterator[None]:
 
 def raise_told(error: Exception, caught: Exception) -> NoReturn:
     """Raise what an error that was caught means in its place, without secrets of URLs; the same error as it is."""
-    if error is caught:
+    try:
+        if error is caught:
+            scrub(error)
+            raise
+        error.__cause__ = caught
         scrub(error)
-        raise
-    error.__cause__ = caught
-    scrub(error)
-    raise error from error.__cause__
+        raise error from error.__cause__
+    finally:
+        del error, caught  # the traceback refers to this frame, and the frame must not refer back
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -247,7 +250,10 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
                 if failures:
                     took = time.monotonic() - start_time
                     error.add_note(f"while reading {without_secrets(path)!r}, request {failures + 1} in {took:.1f} s")
-                raise_told(error, caught)
+                try:
+                    raise_told(error, caught)
+                finally:
+                    del error  # as there
             failures, pause = failures + 1, 2 * pause
             given_up.wait(wait)
 
@@ -260,4 +266,7 @@ def _answer(ask: Callable[[], T], seconds: float, cancel: Event, path: str) -> T
         if cancel.is_set() or time.monotonic() >= until:
             raise TimeoutError(f"{path}: a request was not answered in {seconds:g} s")
     task.running.release()
-    return task.result()
+    try:
+        return task.result()
+    finally:
+        del task  # as in `raise_told`

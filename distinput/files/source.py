@@ -281,7 +281,10 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
             told = NotFoundError(f"{path}; No such file or directory")
         else:
             told.add_note(f"while {doing} {path!r}")
-        raise_told(told, error)
+        try:
+            raise_told(told, error)
+        finally:
+            del told  # as in `raise_told`
     except OSError as error:
         error.add_note(f"while {doing} {path!r}")
         if doing == "reading" and isinstance(error, IsADirectoryError):
@@ -289,6 +292,10 @@ def naming(path: str, doing: str = "reading") -> Iterator[None]:
         note_open_files(error)
         scrub(error)
         raise
+    except ValueError:
+        if "\0" not in path:
+            raise
+        raise InvalidArgumentError(f"{path!r}: no file has a name with a NUL in it") from None
 
 
 def size_of(path: str) -> int:

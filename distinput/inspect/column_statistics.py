@@ -117,6 +117,8 @@ def _bins(values: Any, level: int) -> Any:
 _TYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 _KINDS = {type: kind for kind, type in _TYPES.items()}
 _NONE = np.empty(0, np.int64)
+_LARGE, _UNIT = 2.0**480, 2.0**600
+"""Squares of floats above are infinite; they are counted in this unit."""
 _CLOSE = 1024
 """Numbers whose range is so many times less than their size are counted from one of them."""
 
@@ -144,6 +146,7 @@ class NumericStatistics:
     _base: int | float | None = field(default=None, repr=False)
     _shift: float = field(default=0.0, repr=False)
     _squares: float = field(default=0.0, repr=False)
+    _unit: float = field(default=1.0, repr=False)
 
     def add(self, values: Any) -> None:
         """Take in an array [n] of numbers.
@@ -173,20 +176,27 @@ class NumericStatistics:
         self.histogram.add(finite)
         if self._base is None:
             self._base = _base_of(finite)
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = _apart(finite, self._base)
-            number, mean = len(finite), float(apart.mean())
-            squares = float(np.square(apart - mean).sum())
-            whole, step = self._finite + number, mean - self._shift
-            self._squares += squares + step * step * self._finite * number / whole
-            self._shift += step * number / whole
-            self.mean = float(self._base + self._shift)
+        if (
+            self._unit == 1
+            and values.dtype.kind == "f"
+            and max(abs(float(finite.min())), abs(float(finite.max()))) > _LARGE
+        ):
+            self._unit, self._shift, self._squares = _UNIT, self._shift / _UNIT, self._squares / _UNIT / _UNIT
+        apart = (
+            _apart(finite, self._base) if self._unit == 1 else finite.astype(np.float64) / _UNIT - self._base / _UNIT
+        )
+        number, mean = len(finite), float(apart.mean())
+        squares = float(np.square(apart - mean).sum())
+        whole, step = self._finite + number, mean - self._shift
+        self._squares += squares + step * step * self._finite * number / whole
+        self._shift += step * number / whole
+        self.mean = float(self._base / self._unit + self._shift) * self._unit
         self._finite = whole
 
     @property
     def std(self) -> float:
         """The standard deviation of the finite ones."""
-        return sqrt(self._squares / self._finite) if self._finite else 0.0
+        return sqrt(self._squares / self._finite) * self._unit if self._finite else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The figures, as JSON has them."""

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distinput.columns.column import Ints
-from distinput.columns.state import State
+from distinput.columns.state import State, is_count
 from distinput.data.iterator import resumed
 from distinput.data.seal import place_in
 from distinput.distribute.input.distributed_dataset import DistributedDataset, DistributedIterator, opened_state
 from distinput.distribute.input.located import Located
 from distinput.distribute.input.sources import WHOLE, CutBatches, DealtElements, StepSource
-from distinput.errors import DataLossError, StateError, UnimplementedError
+from distinput.errors import DataLossError, OutOfRangeError, StateError, UnimplementedError
 from distinput.kernels.protobuf import varint_bytes
 from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
@@ -34,9 +34,11 @@ from distinput.lineage.step_records import (
     step_from,
 )
 from distinput.names.lazy import dataclass
+from distinput.names.words import shown
 from distinput.ops.balance_rows import BalanceRows
 from distinput.plan.families import decided
 from distinput.plan.node import walk
+from distinput.values.spec_json import MalformedJson, items_of, json_value, member, of_kind
 
 Losses: TypeAlias = NDArray[np.float32]
 
@@ -110,6 +112,9 @@ def changed(before: Sequence[int], after: Sequence[int]) -> bytes:
 def numbers_of(before: Sequence[int], change: bytes) -> list[int]:
     """The numbers that `changed` was given.
 
+    Raises:
+      MalformedJson: it did not give such a change.
+
     >>> numbers_of([5, 100, 7], changed([5, 100, 7], [5, 4, 8]))
     [5, 4, 8]
     """
@@ -118,7 +123,8 @@ def numbers_of(before: Sequence[int], change: bytes) -> list[int]:
     given = _varints(change)
     for gap in given:
         place += gap + 1
-        coded = next(given)
+        if (coded := next(given, None)) is None or place >= len(found):
+            raise MalformedJson("a step has changed a number that is not there")
         found[place] += coded >> 1 if coded % 2 == 0 else -(coded + 1 >> 1)
     return found
 
@@ -145,6 +151,8 @@ def _varints(data: bytes) -> Iterator[int]:
 # ---- The entries of a ledger file: appended one at a time, each with its length and a check, so that a torn end is found
 
 MAGIC = b"distinput.ledger 1\n"
+LOSSES = ".losses"
+"""How the names of files of losses end."""
 
 _BEGIN, _STEP, _CHANGE, _FORM, _NOTE = b"B", b"S", b"C", b"F", b"N"
 _CHECK = 2
@@ -195,26 +203,65 @@ def entries_of(data: bytes, path: str) -> Iterator[tuple[Entry, int]]:
                 return
             raise _damaged(path, position)
         kind, rest = body[:1], body[1:]
-        if kind == _BEGIN:
-            told = json.loads(rest)
-            form, numbers = taken_apart(told["inputs"])
-            yield Entry(begin=told), end
-        elif kind == _STEP:
-            yield Entry(), end
-        elif kind == _NOTE:
-            step, replica = np.frombuffer(rest, "<i8", 2).tolist()
-            yield Entry(note=(step, replica, np.frombuffer(rest, "<f4", -1, 16))), end
-        else:
-            if kind == _FORM:
-                form, numbers = taken_apart(json.loads(rest))
-            else:
+        try:
+            if kind == _BEGIN:
+                told = _beginning_of(json_value(rest), path.endswith(LOSSES))
+                form, numbers = taken_apart(told["inputs"])
+                entry = Entry(begin=told)
+            elif kind == _STEP:
+                entry = Entry()
+            elif kind == _NOTE and form and len(rest) >= 16 and len(rest) % 4 == 0:
+                step, replica = np.frombuffer(rest, "<i8", 2).tolist()
+                entry = Entry(note=(step, replica, np.frombuffer(rest, "<f4", -1, 16)))
+            elif kind == _FORM:
+                form, numbers = taken_apart(_places_of(json_value(rest)))
+                entry = Entry(inputs=joined(form, numbers))
+            elif kind == _CHANGE and form:
                 numbers = numbers_of(numbers, rest)
-            yield Entry(inputs=joined(form, numbers)), end
+                entry = Entry(inputs=joined(form, numbers))
+            else:
+                raise MalformedJson("there is no such entry")
+        except (MalformedJson, RecursionError) as error:
+            raise _damaged(path, position, f": {error}") from error
+        yield entry, end
         position = end
 
 
-def _damaged(path: str, at: int) -> DataLossError:
-    return DataLossError(f"{path}: the ledger is damaged at byte {at}; what comes before is whole")
+_COUNTS = {"epoch": 0, "step": 0, "replicas": 1, "workers": 1, "at": 0}
+"""Members of what is told of a part, with the least that they can be."""
+_KINDS = {"keeps": bool, "balanced": bool, "state": dict}
+_UNTOLD = {"at": 0, "balanced": True}
+"""What earlier versions did not tell."""
+
+
+def _beginning_of(told: Any, losses: bool) -> dict[str, Any]:
+    """What is told of a part, if it is what `beginning` gives; a file of losses tells less.
+
+    Raises:
+      MalformedJson: it is not.
+    """
+    less = {**_UNTOLD, "workers": 1, "keeps": False, "state": {}} if losses else _UNTOLD
+    whole = {**less, **of_kind(told, "a part", dict)}
+    for name, least in _COUNTS.items():
+        if not is_count(number := member(whole, name), least):
+            raise MalformedJson(f"{name!r} cannot be {shown(number)}")
+    for name, kind in _KINDS.items():
+        member(whole, name, kind)
+    _places_of(member(whole, "inputs"))
+    return dict(told)
+
+
+def _places_of(inputs: Any) -> list[State]:
+    """The states of the input pipelines, if they can be some.
+
+    Raises:
+      MalformedJson: they cannot.
+    """
+    return [of_kind(each, "a state", dict) for each in items_of(inputs, "'inputs'")]
+
+
+def _damaged(path: str, at: int, why: str = "") -> DataLossError:
+    return DataLossError(f"{path}: the ledger is damaged at byte {at}{why}; what comes before is whole")
 
 
 def _check(body: bytes) -> bytes:
@@ -374,7 +421,7 @@ class History:
                 if left < part.steps:
                     return part, part.first + left
                 left -= part.steps
-        raise IndexError(f"ledger: there is no step {number} among the {len(self)} that it holds")
+        raise OutOfRangeError(f"ledger: there is no step {number} among the {len(self)} that it holds")
 
 
 def _before(part: PassSegment, epoch: int, step: int) -> PassSegment | None:
@@ -422,7 +469,9 @@ class KeptRecords:
         source: Any = self._source
         replicas = source.terms.replicas
         if replica is not None and not 0 <= replica < replicas.total:
-            raise IndexError(f"locate: there are {replicas.total} replicas, numbered from 0 on, got replica {replica}")
+            raise OutOfRangeError(
+                f"locate: there are {replicas.total} replicas, numbered from 0 on, got replica {replica}"
+            )
         if not isinstance(source, DealtElements) or source.whole:
             tree, found = self._elements(0, states[0], step - first, 1)
             if not found:
@@ -582,11 +631,15 @@ class LedgerView:
     def _before(self, part: PassSegment, step: int) -> tuple[int, list[State]]:
         """The states that are kept of the last place before a step, and before which step that is."""
         first, kept = part.inputs_before(step)
-        if part.inputs:  # what was decided later, about steps that were still to come, holds for them too
-            latest = [{name: last[name] for name in ("decided",) if name in last} for last in part.inputs[-1]]
-            kept = [{**place, **made} for place, made in zip(kept, latest, strict=True)]
-        pairs = zip(self._state_of(part)["inputs"], kept, strict=True)
-        return first, [resealed(given, place) for given, place in pairs]
+        inputs, last = self._state_of(part)["inputs"], part.inputs[-1] if part.inputs else kept
+        if not len(inputs) == len(kept) == len(last) or first > step:
+            raise DataLossError(
+                f"ledger: step {step} of epoch {part.epoch} is damaged: it is of other inputs than its job"
+            )
+        # What was decided later, about steps that were still to come, holds for them too.
+        latest = [{name: each[name] for name in ("decided",) if name in each} for each in last]
+        kept = [{**place, **made} for place, made in zip(kept, latest, strict=True)]
+        return first, [resealed(given, place) for given, place in zip(inputs, kept, strict=True)]
 
     def _state_of(self, part: PassSegment) -> State:
         """The state at the beginning of a part.

@@ -18,7 +18,7 @@ from distinput.distribute.input.dealing import END, Placeholders, equal_slices
 from distinput.distribute.input.delivery import Delivery, StepsAhead
 from distinput.distribute.input.located import Located, Ranges, Records, Seen
 from distinput.distribute.input.sources import CutBatches, DealtElements, OwnBatches, OwnPiecesSource, Steps, StepSource
-from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from distinput.lineage.followed import Followed
 from distinput.lineage.numbered import Numbered, numbered
 from distinput.ops.balance_rows import BalanceRows
@@ -131,9 +131,9 @@ class StepRecords:
         """See `DistributedDataset.locate`."""
         total = self._source.terms.replicas.total
         if step < 0:
-            raise IndexError(f"locate: steps are numbered from 0 on, got {step}")
+            raise OutOfRangeError(f"locate: steps are numbered from 0 on, got {step}")
         if replica is not None and not 0 <= replica < total:
-            raise IndexError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
+            raise OutOfRangeError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
         if self._batches:
             return self._of_batch(step, replica, epoch)
         assert isinstance(self._source, DealtElements)
@@ -317,9 +317,9 @@ class StepRecords:
         if num_steps < 0 and (short or not present):
             raise self._behind(step)
 
-    def _behind(self, step: int) -> IndexError:
+    def _behind(self, step: int) -> OutOfRangeError:
         there = f", there are {self.steps}" if self.steps >= 0 else ""
-        return IndexError(f"locate: there is no step {step}{there}")
+        return OutOfRangeError(f"locate: there is no step {step}{there}")
 
     def _assumes(self, tree: Numbered) -> tuple[str, ...]:
         return (*tree.assumes, *self._drawn)
@@ -436,7 +436,7 @@ def replayed(source: StepSource, delivery: Delivery, step: int, epoch: int, seed
       seeds: those that steps without a seed drew in each pipeline, as a state holds them; none: those drawn here.
     """
     if step < 0:
-        raise IndexError(f"replay: steps are numbered from 0 on, got {step}")
+        raise OutOfRangeError(f"replay: steps are numbered from 0 on, got {step}")
     first = step - looks_back(source, step)
     states = states_at(source, first, epoch, seeds)
     if states is None:
@@ -464,7 +464,7 @@ def step_from(source: StepSource, delivery: Delivery, states: Sequence[State], f
             steps.close()
     if found is END:
         there = f", there are {source.num_steps}" if source.num_steps >= 0 else ""
-        raise IndexError(f"replay: there is no step {step}{there}")
+        raise OutOfRangeError(f"replay: there is no step {step}{there}")
     return found
 
 

@@ -178,6 +178,7 @@ class Task(Generic[R]):
                 self._error = error
             del call
             self.running.release()
+            del self  # as in `result`
 
     def cancel(self) -> bool:
         """Have it not called; False if it was called before."""

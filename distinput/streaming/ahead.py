@@ -287,7 +287,10 @@ def _made(stream: Stream, aside: Run) -> _Made:
         item = next(stream, None)
     except Exception as error:  # noqa: BLE001 - raised when its turn has come
         item = error
-    return _Made(item, None if aside.reading is None else aside.reading(), Run.clock() - begin)
+    try:
+        return _Made(item, None if aside.reading is None else aside.reading(), Run.clock() - begin)
+    finally:
+        del item  # the traceback of an error refers to this frame, and the frame must not refer back
 
 
 # ----------------------------------------------------------------------------

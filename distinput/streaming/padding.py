@@ -489,7 +489,7 @@ def _fill(op: str, given: Any, leaf: TensorSpec, path: str) -> Any:
             name = dtype_name(leaf.dtype)
             raise InvalidArgumentError(f"{op}: the padding value of {path} is too large for {name}, got {given!r}")
         return made
-    if dtype_of(value) == leaf.dtype:
+    if dtype_of(value) in (leaf.dtype, leaf.dtype.newbyteorder("=")):  # a scalar of NumPy has no other byte order
         return value
     raise TypeError(
         f"{op}: the padding value of {path} must have its dtype {dtype_name(leaf.dtype)}, got "

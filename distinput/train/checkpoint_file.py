@@ -10,7 +10,6 @@ import json
 import os
 import uuid
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
@@ -24,7 +23,7 @@ from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary
 from distinput.run.threads import Closing
 from distinput.url_secrets import without_secrets
-from distinput.values.spec_json import MalformedJson, json_value, member
+from distinput.values.spec_json import MalformedJson, check_word, json_value, member
 
 SUFFIX = ".npz"
 """The suffix that the file has and the path of the checkpoint lacks."""
@@ -71,7 +70,7 @@ def write_checkpoint(path: str, header: Mapping[str, Any], arrays: Mapping[str, 
                     np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
                 checks[key] = member.CRC
             every = {"format": _FORMAT, "version": VERSION, "id": name, **header, "arrays": checks}
-            text = json.dumps({**every, "check": _check(every)}, ensure_ascii=True, allow_nan=False)
+            text = json.dumps({**every, "check": check_word(every)}, ensure_ascii=True, allow_nan=False)
             archive.writestr(zipfile.ZipInfo(_HEADER), text)
     return name
 
@@ -168,7 +167,7 @@ class CheckpointFile(Closing):
                 "the distinput that saved it"
             )
         result: dict[str, Any] = {key: value for key, value in header.items() if key != "check"}
-        if check != _check(result):
+        if check != check_word(result):
             raise MalformedJson("the checksum of its description differs")
         member(result, "id", str)
         members = {f"{key}.npy": check for key, check in member(result, "arrays", dict).items()}
@@ -193,10 +192,6 @@ class CheckpointFile(Closing):
             raise DataLossError(
                 f"{self.path}: the checkpoint is damaged or was not written to its end: {error}; take one saved before it"
             ) from error
-
-
-def _check(header: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(header, sort_keys=True, separators=(",", ":")).encode())
 
 
 class _Stream:

@@ -7,13 +7,16 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
+from distinput.columns.state import is_count
 from distinput.errors import DataLossError, ElementTypeError, InvalidArgumentError, StateError
+from distinput.names.words import shown
 from distinput.values.spec_json import MalformedJson, items_of, member, of_kind
 
 # ----------------------------------------------------------------------------
@@ -165,6 +168,10 @@ _SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple, "deque": deque, "set
 _MAPPINGS: dict[str, Any] = {"dict": dict, "ordered": OrderedDict, "counter": Counter}
 _FACTORIES: dict[str, Any] = {kind.__name__: kind for kind in (int, float, list, dict, set, str, bool)}
 """Of dicts with defaults."""
+_BESIDE = {"tensor": "of", "dict": "factory", "deque": "maxlen"}
+"""The member that the code of a value may have beside that of its kind."""
+_OF_STRINGS = {"lengths": "<i8", "kinds": "|u1", "data": "|u1"}
+"""The arrays that an array of text is made of, and their dtypes."""
 
 
 def _coded_scalar(value: Any) -> tuple[Any] | None:
@@ -214,7 +221,7 @@ def _coded_strings(array: Array, aside: Aside, name: str, inline: bool) -> Any:
     data = [item.encode("utf-8", "surrogatepass") if isinstance(item, str) else item or b"" for item in items]
     kinds = [0 if item is None else 1 if isinstance(item, bytes) else 2 for item in items]
     parts: dict[str, Array] = {
-        "lengths": np.array([len(item) for item in data], np.int64),
+        "lengths": np.array([len(item) for item in data], "<i8"),
         "kinds": np.array(kinds, np.uint8),
         "data": np.frombuffer(b"".join(data), np.uint8),
     }
@@ -231,13 +238,17 @@ def checked_entries(header: Mapping[str, Any], path: str) -> dict[str, dict[str,
     """
     try:
         for count in ("save_counter", "run_calls"):
-            member(header, count, int)
+            if not is_count(number := member(header, count)):
+                raise MalformedJson(f"{count!r} cannot be {shown(number)}")
         entries: dict[str, dict[str, Any]] = member(header, "entries", dict)
         for entry in entries.values():
             member(entry, "kind", str)
             for other in items_of(entry.get("also", []), "'also'"):
                 of_kind(other, "a path", str)
-            for value in [entry["value"]] if "value" in entry else items_of(member(entry, "values"), "'values'"):
+            values = [entry["value"]] if "value" in entry else items_of(member(entry, "values"), "'values'")
+            if not values:
+                raise MalformedJson("'values' has none")
+            for value in values:
                 if entry["kind"] != _Iterator.name:
                     _check_coded(value, header["arrays"])
     except MalformedJson as error:
@@ -251,8 +262,11 @@ def _check_coded(saved: Any, arrays: Collection[str]) -> None:
     if "shape" in of_kind(saved, "a value", dict):
         _check_coded_array(saved, arrays)
         return
-    kind = next(iter(saved), None)
+    kind = next(iter(saved), "")
+    more = saved.keys() - {kind, _BESIDE.get(kind)}
     match kind:
+        case _ if more:
+            raise MalformedJson(f"a value of the kind {kind!r} has a member {min(more)!r}")
         case "tensor":
             of_kind(saved[kind], "the dtype of a tensor", str)
             _check_coded_array(member(saved, "of", dict), arrays)
@@ -275,16 +289,24 @@ def _check_coded(saved: Any, arrays: Collection[str]) -> None:
 def _check_container(saved: Any, kind: str, arrays: Collection[str]) -> None:
     if of_kind(saved.get("factory", "int"), "the default of a dict", str) not in _FACTORIES:
         raise MalformedJson(f"a dict has the unknown default {saved['factory']!r}")
-    if of_kind(saved.get("maxlen", 0), "the most of a deque", int) < 0:
-        raise MalformedJson("a deque has room for less than nothing")
+    if not is_count(most := saved.get("maxlen", 0), most=sys.maxsize):
+        raise MalformedJson(f"a deque cannot have room for {shown(most)}")
     for item in items_of(saved[kind], f"a {kind}"):
-        if kind in _SEQUENCES:
-            _check_coded(item, arrays)
-            continue
-        for part in items_of(item, "a pair", 2):
+        parts = [item] if kind in _SEQUENCES else items_of(item, "a pair", 2)
+        for part in parts:
             _check_coded(part, arrays)
-        if isinstance(item[0], dict) and {*item[0]} & {*_MAPPINGS, "list", "deque", "set", "shape"}:
-            raise MalformedJson("the key of a dict cannot be one")
+        if kind in ("set", "frozenset", *_MAPPINGS) and not _is_hashable(parts[0]):
+            raise MalformedJson(f"a {kind} cannot have {shown(parts[0])} as a key or an item")
+
+
+def _is_hashable(saved: Any) -> bool:
+    """Whether a value that was looked at can be the key of a dict."""
+    if not isinstance(saved, dict):
+        return True
+    kind = next(iter(saved))
+    if kind in ("tuple", "frozenset"):
+        return all(map(_is_hashable, saved[kind]))
+    return "shape" not in saved and kind not in ("jax", *_MAPPINGS, *_SEQUENCES)
 
 
 def _check_coded_array(saved: Any, arrays: Collection[str]) -> None:
@@ -295,8 +317,10 @@ def _check_coded_array(saved: Any, arrays: Collection[str]) -> None:
         raise MalformedJson(f"an array has the shape {shape} and the dtype {dtype!r}")
     if "strings" in saved:
         parts = member(saved, "strings", dict)
-        for part in ("lengths", "kinds", "data"):
-            _check_coded_array(member(parts, part, dict), arrays)
+        if {name: part.get("dtype") for name, part in parts.items() if isinstance(part, dict)} != _OF_STRINGS:
+            raise MalformedJson(f"an array of text is made of arrays of other dtypes than {_OF_STRINGS}")
+        for part in parts.values():
+            _check_coded_array(part, arrays)
         if not parts["lengths"]["shape"] == parts["kinds"]["shape"] == [items]:
             raise MalformedJson(f"an array of text of the shape {shape} has another number of texts")
     elif "data" in saved:
@@ -373,15 +397,27 @@ def array_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Arr
     dtype = _dtype_named(saved["dtype"], like)
     if "data" in saved:
         raw = base64.b64decode(saved["data"])
-        flat: Array = np.frombuffer(raw, dtype) if raw else np.empty(0, dtype)
-        return flat.reshape(saved["shape"])
+        with _naming_array(saved):
+            return np.frombuffer(raw, dtype).reshape(saved["shape"]) if raw else np.empty(saved["shape"], dtype)
     array = fetch(saved["array"])
     if list(array.shape) != saved["shape"] or (dtype.names is None and array.dtype.itemsize != dtype.itemsize):
         raise DataLossError(
             f"the checkpoint is damaged: the array {saved['array']!r} is said to have dtype {dtype} and shape "
             f"{saved['shape']}, and has {array.dtype} and {list(array.shape)}"
         )
-    return array if dtype == array.dtype or dtype.names is not None else array.view(dtype)
+    with _naming_array(saved):
+        return array if dtype == array.dtype or dtype.names is not None else array.view(dtype)
+
+
+@contextmanager
+def _naming_array(saved: Any) -> Iterator[None]:
+    """Say of values that make no array of their dtype and shape that they are damaged."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise DataLossError(
+            f"the checkpoint is damaged: {saved['dtype']} of shape {shown(saved['shape'])} is no array: {error}"
+        ) from error
 
 
 def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
@@ -400,6 +436,11 @@ def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
 
 def _strings_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Array:
     parts = {key: array_of(part, fetch) for key, part in saved["strings"].items()}
+    with _naming_array(saved):
+        return _texts_of(parts, saved, like)
+
+
+def _texts_of(parts: dict[str, Array], saved: Any, like: np.dtype[Any] | None) -> Array:
     data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
     if len(ends) and (ends[-1] != len(data) or parts["lengths"].min() < 0):
         raise DataLossError(
@@ -588,7 +629,8 @@ class _Generator(Kind):
 
     def check(self, value: Any, saved: Any, path: str) -> None:
         bits = getattr(value, "bit_generator", value)
-        names = [item for key, item in saved["dict"] if key == "bit_generator"]
+        pairs = saved.get("dict", ()) if isinstance(saved, dict) else ()
+        names = [item for key, item in pairs if key == "bit_generator"]
         if names != [bits.state["bit_generator"]]:
             raise InvalidArgumentError(
                 f"restore: {path!r} is a generator of kind {bits.state['bit_generator']} in the program, and "
@@ -596,7 +638,11 @@ class _Generator(Kind):
             )
 
     def restore(self, value: Any, saved: Any, reading: RestoreContext, path: str) -> None:
-        getattr(value, "bit_generator", value).state = decoded(saved, reading.fetch)
+        state = decoded(saved, reading.fetch)
+        try:
+            getattr(value, "bit_generator", value).state = state
+        except (TypeError, ValueError, KeyError, OverflowError) as error:  # of NumPy
+            raise DataLossError(f"the checkpoint is damaged: {path!r} is no state of a generator: {error!r}") from error
 
 
 class _Array(Kind):

@@ -14,7 +14,7 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset, D
 from distinput.distribute.input.located import Located, Records
 from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import local_path
-from distinput.lineage.history import History, LedgerFile, LedgerView, Losses, beginning, entries_of, places
+from distinput.lineage.history import LOSSES, History, LedgerFile, LedgerView, Losses, beginning, entries_of, places
 from distinput.names.lazy import dataclass
 from distinput.plan.check import at_least, integer
 from distinput.run.threads import Closing
@@ -178,7 +178,7 @@ class Ledger(Closing):
                 f"each row, got {[f'{rows.dtype}{list(rows.shape)}' for rows in losses]}; take means over other axes, not rows"
             )
         part = next(each for each in reversed(parts) if each["step"] <= step)
-        notes = self._file(os.path.join(self._folder, f"worker-{part['rank']}.losses"))
+        notes = self._file(os.path.join(self._folder, f"worker-{part['rank']}{LOSSES}"))
         if self._noted is not part:
             job = {name: part[name] for name in ("epoch", "step", "replicas", "workers")}
             notes.begin({**job, "inputs": []})
@@ -338,7 +338,7 @@ class Ledger(Closing):
     def _losses(self, history: History) -> Iterator[tuple[int, int, Losses]]:
         """What was noted of the steps that count: the number of the step among all, the replica, and the losses of its rows."""
         numbers = history.numbers()
-        for name in sorted(glob(os.path.join(escape(self._folder), "worker-*.losses"))):
+        for name in sorted(glob(os.path.join(escape(self._folder), f"worker-*{LOSSES}"))):
             with open(name, "rb") as file:
                 data = file.read()
             last: dict[tuple[int, int], Losses] = {}

@@ -487,7 +487,7 @@ def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, 
     """
     with _opened(ckpt_dir_or_file) as file:
         return [
-            (path, _shape(entry.get("value")))
+            (path, [] if entry["kind"] == "iterator" else _shape(entry.get("value")))
             for path, entry in sorted(checked_entries(file.header, file.path).items())
         ]
 

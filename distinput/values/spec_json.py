@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from keyword import iskeyword
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -57,6 +58,11 @@ def json_value(text: str | bytes | bytearray) -> Any:
         return loads(text)
     except (ValueError, RecursionError) as error:
         raise MalformedJson(f"it is no JSON: {error}") from error
+
+
+def check_word(value: Any) -> int:
+    """A checksum of a JSON value, whatever the order of its keys."""
+    return crc32(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
 def of_kind(value: Any, what: str, *kinds: type) -> Any:

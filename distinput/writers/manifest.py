@@ -23,7 +23,7 @@ from distinput.kernels.checksums import crc32
 from distinput.names.lazy import dataclass, library
 from distinput.plan.fingerprint import Fingerprint, is_fingerprint
 from distinput.url_secrets import printed_without_secrets
-from distinput.values.spec_json import MalformedJson, items_of, json_value, member
+from distinput.values.spec_json import MalformedJson, check_word, items_of, json_value, member
 from distinput.writers import WRITERS
 
 json = library("json")  # for those who write
@@ -308,6 +308,7 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
 
 _RUN = re.compile(r"\w+", re.ASCII)
 """Words of writings, of which names of files are made."""
+_JOURNAL_VERSION = 2
 _LISTS, _JOURNAL_OTHERS = ("numbers", "pieces", "replaces"), ("state", "pipeline", "reached", "done", "order")
 
 
@@ -348,14 +349,17 @@ class Journal:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
-        return {"version": _VERSION, **_as_json(self)}
+        made = {"version": _JOURNAL_VERSION, **_as_json(self)}
+        return {**made, "check": check_word(made)}
 
     @staticmethod
     def of_json(found: Any) -> "Journal | None":
         """From JSON; None if it is damaged, or of another version: then there is nothing to continue from."""
-        if not isinstance(found, dict) or found.get("version") != _VERSION:
+        if not isinstance(found, dict) or found.get("version") != _JOURNAL_VERSION:
             return None
         try:
+            if member(found, "check") != check_word({name: value for name, value in found.items() if name != "check"}):
+                return None
             key, run = member(found, "key", list), member(found, "run", str)
             files = tuple([WrittenFile.of_json(file) for file in items_of(member(found, "files"), "files")])
             numbers, pieces, replaces = [tuple(items_of(found.get(name, []), name)) for name in _LISTS]
@@ -363,7 +367,7 @@ class Journal:
             made = Journal(key, run, files, numbers=numbers, pieces=pieces, replaces=replaces, **given)
             fits = is_fingerprint(made.pipeline) and isinstance(made.done, bool) and bool(_RUN.fullmatch(run))
             fits &= all(type(number) is int and number >= 0 for number in (*numbers, *pieces))
-            known = {"version", "key", "run", "files", *_LISTS, *_JOURNAL_OTHERS}
+            known = {"version", "check", "key", "run", "files", *_LISTS, *_JOURNAL_OTHERS}
             return made if fits and known.issuperset(found) and all(map(plain_name, replaces)) else None
-        except MalformedJson:
+        except (MalformedJson, RecursionError):
             return None

@@ -23,8 +23,10 @@ from distinput.arrow.arrow import (
     schema_spec,
     to_column,
     to_columns,
+    without_views,
 )
 from distinput.columns.column import Dense
+from distinput.errors import UnimplementedError
 from distinput.values.nest import structure_of
 
 TEXTS = [b"a", b"", b"bcd", b"ef"]
@@ -329,3 +331,17 @@ def test_nulls_of_lists_of_lists_of_one_size_are_replaced(value: Any, kind: Any)
     whole = value.encode() if isinstance(value, str) else value
     made: Any = to_column(array, "x", value)
     assert made.whole().tolist() == [[[whole] * 2] * 2] * 3
+
+
+class OldView:
+    """An array of views of text, as pyarrow 17 has it."""
+
+    type = pa.string_view()
+
+    def cast(self, kind: Any) -> Any:
+        raise pa.ArrowNotImplementedError(f"Unsupported cast from string_view to {kind}")
+
+
+def test_views_of_text_that_pyarrow_cannot_read_say_what_is_needed() -> None:
+    with pytest.raises(UnimplementedError, match=r"arrays of string_view need a newer pyarrow than \d+"):
+        without_views(OldView())

@@ -264,3 +264,16 @@ def test_elements_behind_one_that_crosses_and_cannot_be_built_come_all_the_same(
     with pytest.raises(ValueError, match="four"):
         next(elements)
     assert [element["a"].tolist() for element in elements] == [[6, 7, 8]]
+
+
+def test_ragged_batches_of_arrays_keep_their_byte_order() -> None:
+    rows = di.data.Dataset.range(23).map(lambda x: np.full(x % 3, x, ">i4"))
+    batches = rows.bucket_by_sequence_length(np.size, [2], [2, 2]).ragged_batch(3)
+    assert {batch.dtype for batch in batches} == {np.dtype(">i4")}
+    assert batches.take(1).to_list() == [[[[0], [1]], [[0], [4]], [[2, 2], [5, 5]]]]
+
+
+def test_a_number_pads_rows_of_the_other_byte_order() -> None:
+    rows = di.data.Dataset.range(3).map(lambda x: np.full(x, x, ">i4"))
+    (batch,) = rows.padded_batch(3, padding_values=np.int32(-1))
+    assert (batch.dtype, batch.tolist()) == (np.dtype(">i4"), [[-1, -1], [1, -1], [2, 2]])

@@ -4,6 +4,7 @@
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from distinput.errors import FailedPreconditionError, InvalidArgumentError
 from distinput.files.paths import FileLock
 from distinput.files.sink import Sink
 from distinput.writers import open_file
-from distinput.writers.manifest import MANIFEST, read_written
+from distinput.writers.manifest import MANIFEST, Journal, read_written
 from distinput.writers.stage import Stage
 
 Dataset = di.data.Dataset
@@ -109,8 +110,9 @@ def test_files_that_took_turns_are_not_gone_on_with_where_elements_are_counted(
     with pytest.raises(ValueError, match="element 7"):
         failing(fails, seen).write(tmp_path, "elements", shards=3)
     (stage,) = tmp_path.iterdir()
-    journal = json.loads((stage / "journal.json").read_text())
-    (stage / "journal.json").write_text(json.dumps({**journal, "order": "turns"}))
+    journal = Journal.of_json(json.loads((stage / "journal.json").read_text()))
+    assert journal is not None
+    (stage / "journal.json").write_text(json.dumps(replace(journal, order="turns").to_json()))
     fails.clear()
     seen.clear()
     made = failing(fails, seen).write(tmp_path, "elements", shards=3)

@@ -3,6 +3,7 @@
 
 import bz2
 import gzip
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -219,10 +220,11 @@ def test_names_of_compressions(given: Any, wanted: str) -> None:
     assert as_compression(given) == wanted
 
 
-@pytest.mark.parametrize("name", ["gzip", "BROTLI", b"zlib"])
+@pytest.mark.parametrize("name", ["gzip", "BROTLI", b"zlib", [], False])
 def test_names_of_no_compression_are_refused(name: Any) -> None:
     with pytest.raises(
-        InvalidArgumentError, match=f"Unsupported compression_type: {name!r}; known are '' for none, 'GZIP'"
+        InvalidArgumentError,
+        match=f"Unsupported compression_type: {re.escape(repr(name))}; known are '' for none, 'GZIP'",
     ):
         as_compression(name)
 

@@ -2,20 +2,25 @@
 """Requests are made again while their errors may pass, and no longer than the deadline says."""
 
 import errno
+import gc
 import socket
 import ssl
+import weakref
 from collections.abc import Iterator
 from fractions import Fraction
 from threading import Event
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files import retries
 from distinput.files.retries import Retries, ShortAnswerError, persistently, transient, what_failed
-from tests.patience import Clock
+from distinput.files.source import read_range
+from tests.patience import Clock, wait_until
 
 SOON = Retries(deadline=60, stall=60, first_pause=0.001, longest_pause=0.002)
 
@@ -274,3 +279,38 @@ def test_errors_that_are_made_of_each_other_have_an_end() -> None:
     one, other = OSError("one"), OSError("other")
     one.__cause__, other.__cause__ = other, one
     assert transient(one)
+
+
+class Denied(PermissionError):
+    """One that can be watched."""
+
+
+class Denying(MemoryFileSystem):
+    """Files of which no range can be read."""
+
+    protocol = "denying"
+
+    def info(self, path: str, **options: Any) -> dict[str, Any]:
+        return {"name": path, "size": 10, "type": "file"}
+
+    def cat_ranges(self, *args: Any, **options: Any) -> list[Any]:
+        return [Denied(13, "no")]
+
+
+def test_the_error_of_a_request_is_in_no_cycle() -> None:
+    """Its traceback holds buffers, which would live until the garbage is collected."""
+    fsspec.register_implementation("denying", Denying, clobber=True)
+
+    def failing() -> weakref.ref[Denied]:
+        try:
+            read_range("denying://a", 0, 5)
+        except Denied as error:
+            return weakref.ref(error)
+        raise AssertionError("it could be read")
+
+    gc.disable()
+    try:
+        error = failing()
+        wait_until(lambda: error() is None)
+    finally:
+        gc.enable()

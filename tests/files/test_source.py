@@ -7,6 +7,7 @@ import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,12 @@ def test_other_errors_keep_their_type_and_name_the_file(tmp_path: Path) -> None:
     ]
     with pytest.raises(NotADirectoryError):
         size_of(f"{__file__}/a")
+
+
+@pytest.mark.parametrize("look", [open_binary, size_of])
+def test_a_name_with_a_nul_is_of_no_file(look: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"'a\\x00b': no file has a name with a NUL in it"):
+        look("a\0b")
 
 
 def test_a_source_gives_what_was_kept_and_more(file: Path) -> None:

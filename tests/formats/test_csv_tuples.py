@@ -162,6 +162,7 @@ def test_the_laws_of_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"record_defaults": []}, "a default for each of at least one field, got 0 types"),
         ({"record_defaults": [di.int8]}, "a field must be int32, int64, float32, float64 or text, got int8"),
+        ({"record_defaults": [0, 1e300]}, "the default of field 1 is too large for float32"),
         ({"record_defaults": [[1, 2]]}, r"a dtype or a single value for each field, field 0 has \[1, 2\]"),
         ({"record_defaults": [1], "select_cols": [0, 1]}, "select_cols must have a field for each of 1 defaults"),
         ({"record_defaults": [1, 1], "select_cols": [1, 0]}, "select_cols must be strictly increasing, got"),

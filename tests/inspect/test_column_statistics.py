@@ -159,3 +159,19 @@ def test_files_without_records_have_their_columns(format: str, tmp_path: Path) -
         assert {(column.rows, column.missing) for column in found.values()} == {(0, 0)}
     assert statistics(path)["x"].to_json()["values"]["count"] == 0
     assert statistics(path, columns=["words"])["words"].lengths.to_json()["mean"] is None
+
+
+LARGE = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1.7e308, -1.7e308, 1e200, 1e145])
+
+
+@settings(max_examples=cases(50, 2000))
+@given(st.lists(LARGE, min_size=1, max_size=8), st.integers(0, 8))
+def test_means_and_deviations_of_the_largest_floats_are_those_of_fractions(numbers: list[float], cut: int) -> None:
+    found = NumericStatistics()
+    for part in (numbers[:cut], numbers[cut:]):
+        found.add(np.array(part, np.float64))
+    exact = [Fraction(number) for number in numbers]
+    mean, largest = sum(exact) / len(exact), max(map(abs, exact))
+    squares = sum((number - mean) ** 2 for number in exact) / len(exact)
+    assert abs(Fraction(found.mean) - mean) <= largest / 10**12
+    assert abs(Fraction(found.std) ** 2 - squares) <= largest**2 / 10**12 + Fraction(5e-324)

@@ -10,17 +10,22 @@ import random
 import shutil
 import warnings
 import zipfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 import distinput as di
 from distinput.errors import DistinputError
-from distinput.train.checkpoint_file import _check, write_checkpoint
+from distinput.kernels.protobuf import varint_bytes
+from distinput.lineage.history import MAGIC, read_varint
+from distinput.train.checkpoint_file import write_checkpoint
+from distinput.values.spec_json import check_word
 from distinput.writers.manifest import WrittenFiles
 from tests.depth import cases
 from tests.laws.forging import forged
@@ -165,6 +170,9 @@ def test_a_forged_record_reaches_nothing_outside(name: str, tmp_path: Path, stra
     record = json.loads(next(made.glob(kind.record)).read_bytes())
     for number in range(TIMES):
         changed = forged(record, [record], random.Random(f"{name} {number}"))
+        if kind.record == JOURNAL and isinstance(changed, dict):
+            with contextlib.suppress(TypeError, ValueError, RecursionError):
+                changed["check"] = check_word({name: value for name, value in changed.items() if name != "check"})
         try:
             text = json.dumps(changed)
         except (TypeError, ValueError, RecursionError):  # not even JSON
@@ -188,7 +196,8 @@ def things() -> dict[str, Any]:
     texts = np.array(["ab", b"c", None], object)
     return {
         "a": np.zeros(4), "b": di.Variable(2.0), "c": {"k": [1, 2.5, "t", b"x", None, (1,)]}, "d": texts, "i": iterator,
-        "n": 5, "s": np.float32(3), "z": 1 + 2j, "q": np.zeros((2, 3), np.int16),
+        "n": 5, "s": np.float32(3), "z": 1 + 2j, "q": np.zeros((2, 3), np.int16), "f": deque([1], 3), "g": {"k": {(1, "x")}},
+        "r": np.random.default_rng(1), "t": np.array(["a", "b"], np.dtypes.StringDType()),
     }  # fmt: skip
 
 
@@ -210,7 +219,7 @@ def test_a_forged_description_of_a_checkpoint_is_damage_or_does_not_fit(tmp_path
         with zipfile.ZipFile(f"{path}.npz", "w") as archive:
             for name, content in members.items():
                 archive.writestr(name, content)
-            archive.writestr("checkpoint.json", json.dumps({**made, "check": _check(made)}))
+            archive.writestr("checkpoint.json", json.dumps({**made, "check": check_word(made)}))
         for use in (lambda: di.train.Checkpoint(**things()).restore(path).expect_partial(), lambda: looked_at(path)):
             with contextlib.suppress(di.errors.DistinputError):
                 use()
@@ -222,6 +231,71 @@ def looked_at(path: str) -> None:
             di.train.load_variable(path, name)
         except TypeError as error:
             assert "import the package that defines it first" in str(error)  # noqa: PT017
+
+
+MIRRORED = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+SEEN: dict[str, Callable[[], Any]] = {
+    "counted": lambda: numbers(10).global_shuffle(seed=3),
+    "filtered": lambda: numbers(20).filter(lambda x: x % 3 != 0).shuffle(4, seed=1),
+    "flat": lambda: numbers(20).flat_map(lambda x: di.data.Dataset.range(x % 3)),
+}
+
+
+@pytest.mark.parametrize("file", ["worker-0.ledger", "worker-0.losses"])
+@pytest.mark.parametrize("name", SEEN)
+def test_a_forged_entry_of_a_ledger_is_damage(name: str, file: str, tmp_path: Path) -> None:
+    """With the right check, as whoever forges it would write it."""
+    dataset = MIRRORED.experimental_distribute_dataset(SEEN[name]().batch(4))
+    with di.train.Ledger(tmp_path) as ledger, iter(dataset) as iterator:
+        for step in ledger.follow(iterator):
+            ledger.note(iterator.step - 1, MIRRORED.run(lambda x: x * 1.0, args=(step,)))
+    bodies = bodies_of((tmp_path / file).read_bytes())
+    for number in range(TIMES):
+        chance = random.Random(f"{name} {file} {number}")
+        at = chance.randrange(len(bodies))
+        try:
+            changed = forged_entry(bodies[at], chance)
+        except (TypeError, ValueError, RecursionError):  # no JSON
+            continue
+        (tmp_path / file).write_bytes(ledger_of([*bodies[:at], changed, *bodies[at + 1 :]]))
+        try:
+            look_at_ledger(di.train.Ledger(tmp_path), dataset)
+        except di.errors.DistinputError:
+            pass
+        except Exception as error:
+            raise AssertionError(f"{number}: {changed[:3000]!r}") from error
+
+
+def bodies_of(data: bytes) -> list[bytes]:
+    bodies, position = [], len(MAGIC)
+    while position < len(data):
+        found = read_varint(data, position)
+        assert found is not None
+        bodies.append(data[found[1] : found[1] + found[0]])
+        position = found[1] + found[0] + 2
+    return bodies
+
+
+def ledger_of(bodies: list[bytes]) -> bytes:
+    return MAGIC + b"".join([varint_bytes(len(b)) + b + crc32(b).to_bytes(4, "little")[:2] for b in bodies])
+
+
+def forged_entry(body: bytes, chance: random.Random) -> bytes:
+    if body[:1] in b"BF" and chance.random() < 0.7:
+        told = json.loads(body[1:])
+        return body[:1] + json.dumps(forged(told, [told], chance)).encode()
+    made = bytearray(body)
+    made[chance.randrange(len(made))] = chance.choice(b"BCFNS{}[]09\0\xff")
+    return bytes(made[: chance.randint(1, len(made))]) + chance.randbytes(chance.choice((0, 0, 1, 8)))
+
+
+def look_at_ledger(ledger: di.train.Ledger, dataset: Any) -> None:
+    for number in range(len(ledger)):
+        for look in (ledger.replay, ledger.locate):
+            with contextlib.suppress(di.errors.UnimplementedError):
+                look(dataset, number)
+    ledger.worst(dataset, 3)
+    ledger.spike(dataset, -1)
 
 
 def test_an_array_that_is_not_as_it_is_described_is_damage(tmp_path: Path) -> None:

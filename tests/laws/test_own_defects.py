@@ -203,7 +203,7 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "distinput.formats.jsonl:JsonLines.infer": _json_lines,
     "distinput.formats.jsonl:type_of": _json_lines,
     "distinput.formats.elements:_shaped": _kept_elements,
-    "distinput.train.checkpoint_file:_check": _checkpoint,
+    "distinput.train.checkpoint_file:check_word": _checkpoint,
     "distinput.train.checkpoint_file:content_of": _checkpoint,
     "distinput.train.checkpoint_file:npy_array": _checkpoint,
     "distinput.train.manager:_time": _record,

@@ -25,9 +25,12 @@ inputs = st.lists(
 steps = st.lists(st.none() | inputs, max_size=8)
 
 
+JOB = {"epoch": 0, "step": 0, "replicas": 1, "workers": 1, "keeps": True, "state": {}}
+
+
 def written(path: Path, given_steps: list[Any], start: int = 0) -> list[Entry]:
     file = LedgerFile(str(path))
-    told = {"epoch": 0, "step": start, "inputs": [{"row": 0, "passed": ""}]}
+    told = {**JOB, "step": start, "inputs": [{"row": 0, "passed": ""}]}
     file.begin(told)
     for step in given_steps:
         file.step(step)

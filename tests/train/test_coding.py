@@ -83,12 +83,45 @@ def test_what_cannot_be_saved_is_named() -> None:
         {"dict": [], "factory": "eval"},
         {"deque": [], "maxlen": -1},
         {"deque": [], "maxlen": ""},
+        {"deque": [], "maxlen": 1 << 63},
+        {"list": [], "of": 5},
+        {"set": [{"tuple": [{"list": []}]}]},
+        {"dict": [[{"jax": {"dtype": "<i8", "shape": [0], "data": ""}}, 1]]},
+        {"strings": {"lengths": 1}, "dtype": "object", "shape": [0]},
     ],
 )
 def test_what_is_no_code_is_damage(forged: Any) -> None:
     header = {"save_counter": 1, "run_calls": 1, "arrays": {}, "entries": {"a": {"kind": "plain", "value": forged}}}
     with pytest.raises(DataLossError, match="the checkpoint is damaged"):
         checked_entries(header, "ckpt")
+
+
+@pytest.mark.parametrize(
+    "header", [{"save_counter": 1 << 63}, {"run_calls": -1}, {"entries": {"a": {"kind": "x", "values": []}}}]
+)
+def test_a_header_that_nobody_saved_is_damage(header: Any) -> None:
+    whole = {"save_counter": 1, "run_calls": 1, "arrays": {}, "entries": {}}
+    assert checked_entries(whole, "ckpt") == {}
+    with pytest.raises(DataLossError, match="the checkpoint is damaged"):
+        checked_entries({**whole, **header}, "ckpt")
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        {"dtype": "object", "shape": [1], "data": "AAAAAAAAAAA="},
+        {"dtype": "[('a', '<i4')]", "shape": [2], "data": "AAAA"},
+        {"dtype": "object", "shape": [1], "strings": {"lengths": [1], "kinds": [2], "data": [255]}},
+    ],
+)
+def test_values_that_make_no_array_are_damage(saved: Any) -> None:
+    if "strings" in saved:
+        saved["strings"] = {
+            name: {"dtype": "|u1", "shape": [1], "array": np.array(part, np.uint8)}
+            for name, part in saved["strings"].items()
+        }
+    with pytest.raises(DataLossError, match=r"the checkpoint is damaged: .* is no array"):
+        array_of(saved, lambda array: array)
 
 
 @pytest.mark.parametrize("error", [TypeError, InvalidArgumentError])

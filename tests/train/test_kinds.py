@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.errors import InvalidArgumentError
+from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.train import Checkpoint
-from distinput.train.coding import KINDS, kind_of
+from distinput.train.checkpoint_file import write_checkpoint
+from distinput.train.coding import KINDS, Aside, coded, kind_of
 
 
 class Counter:
@@ -119,6 +120,15 @@ def test_another_generator_or_container_is_refused(tmp_path: Any) -> None:
         Checkpoint(rng=np.random.Generator(np.random.MT19937(1))).restore(path)
     with pytest.raises(InvalidArgumentError, match="'names' is a dict in the program and a list in the checkpoint"):
         Checkpoint(names={}).restore(path)
+
+
+@pytest.mark.parametrize("state", [{}, {"bit_generator": "PCG64", "state": {"state": "x", "inc": 1}, "has_uint32": 0}])
+def test_what_is_no_state_of_a_generator_is_damage(tmp_path: Any, state: Any) -> None:
+    saved = coded({"bit_generator": "PCG64", **state}, Aside(), "rng", inline=True)
+    header = {"save_counter": 1, "run_calls": 1, "entries": {"rng": {"kind": "generator", "value": saved}}}
+    write_checkpoint(str(tmp_path / "ckpt"), header, {})
+    with pytest.raises(DataLossError, match="'rng' is no state of a generator"):
+        Checkpoint(rng=np.random.default_rng(1)).restore(tmp_path / "ckpt")
 
 
 def test_names_of_kinds_are_different() -> None:

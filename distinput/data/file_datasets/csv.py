@@ -11,6 +11,7 @@ from distinput.data.file_datasets.reading import constructor_of, reading
 from distinput.errors import InvalidArgumentError
 from distinput.formats import FORMATS, format_named
 from distinput.plan.options import SkipErrors
+from distinput.values.leaves import lost
 
 
 class CsvDataset(Dataset[Any]):
@@ -200,7 +201,13 @@ def _as_default(number: int, given: Any) -> tuple[str, Any]:
     value = np.asarray(given)
     if value.dtype.kind in "if" and not isinstance(given, np.ndarray | np.generic):
         # As TensorFlow takes Python's numbers.
-        small = value.astype(np.float32 if value.dtype.kind == "f" else np.int32)
+        with np.errstate(over="ignore"):
+            small = value.astype(np.float32 if value.dtype.kind == "f" else np.int32)
+        if lost(value, small).any():
+            raise InvalidArgumentError(
+                f"CsvDataset: the default of field {number} is too large for float32, which floats of Python become as in "
+                f"TensorFlow, got {given!r:.80}; give np.float64 of it"
+            )
         value = small if small.dtype.kind == "f" or (small == value).all() else value.astype(np.int64)
     if value.ndim > 1 or value.size > 1:
         raise InvalidArgumentError(

@@ -183,7 +183,7 @@ class JaxArrays:
     @staticmethod
     def copy(array: Any, device: Any) -> Any:
         """The array on the device; nobody can write to it."""
-        return jax.device_put(array, device)
+        return _put(array, device)
 
     @staticmethod
     def zeros(shape: Sequence[int], dtype: Any, device: Any) -> Any:
@@ -206,7 +206,13 @@ _FLOAT32 = np.dtype(np.float32)
 
 def _on(array: Any, device: Any) -> Any:
     """The array on a device, and bound to it: programs compute arrays that are not bound on the current device."""
-    return array if array.committed and array.device == device else jax.device_put(array, device)
+    there = array.committed and array.device == device and array.sharding.memory_kind == device.default_memory().kind
+    return array if there else _put(array, device)
+
+
+def _put(array: Any, device: Any) -> Any:
+    """The array in the memory of a device, also where it is in memory of the host that belongs to the device."""
+    return jax.device_put(array, jax.sharding.SingleDeviceSharding(device))
 
 
 @partial(jax.jit, static_argnums=(1, 2))

@@ -10,11 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import Any
 
+from distinput.names.words import shown
 from distinput.testing.judge.delivery import Ids, compared, ids_of
 from distinput.testing.judge.job import Job, Maker
 from distinput.testing.judge.laws import LAWS
 from distinput.testing.judge.play import restored, saved
-from distinput.testing.judge.processes import HOWS, Still, unpicklable, watched
+from distinput.testing.judge.processes import HOWS, Still, load_told, unpicklable, watched
 from distinput.testing.judge.report import JudgeReport, Ruling, broken, not_judged
 from distinput.testing.judge.trial import Settled, Trial
 
@@ -187,15 +188,16 @@ def ruling(trial: Trial, law: str) -> Ruling:
     except Settled as settled:
         finding = settled.ruling
     except Still as error:
-        says = str(error) or f"{trial.place}: no step for {trial.patience:g} seconds"
+        says = str(error) or f"{trial.place}: no step for {trial.patience:g} seconds{load_told()}"
         finding = broken(says, hung=trial.patience)
         trial.hung = f"the loader hung when {law!r} was judged"
     return replace(finding, law=law)
 
 
 def _name(function: Callable[..., Any]) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
+    if isinstance(function, functools.partial):
+        given = [*map(shown, function.args), *[f"{name}={shown(value)}" for name, value in function.keywords.items()]]
+        return f"{_name(function.func)}({', '.join(given)})"
     return getattr(function, "__name__", type(function).__name__)
 
 

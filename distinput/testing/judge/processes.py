@@ -33,6 +33,14 @@ class Still(TimeoutError):
     """There was no sign of life for too long."""
 
 
+def load_told() -> str:
+    """What to say of a machine on which more wants to run than it has cores: a loader may be starved there, and not hang."""
+    cores = os.cpu_count() or 1
+    if not hasattr(os, "getloadavg") or (load := os.getloadavg()[0]) <= cores:
+        return ""
+    return f"; on average {load:.0f} programs want to run on {cores} cores here, so it may be starved: give it more patience"
+
+
 def watched(work: Callable[[], T], patience: float, last: Callable[[], float]) -> T:
     """What the work returns or raises, unless it stands still.
 
@@ -203,7 +211,7 @@ class _Run:
                 return
             if not failed and max(quiet.values()) > patience:
                 slow = [rank for rank, seconds in quiet.items() if 2 * seconds > patience]
-                raise Still(f"{_ranks(slow)} of {self._play.job}: no step for {patience:g} seconds")
+                raise Still(f"{_ranks(slow)} of {self._play.job}: no step for {patience:g} seconds{load_told()}")
         if not self._failed():
             self._leave(patience, beat)
 
@@ -219,6 +227,7 @@ class _Run:
                 slow = _ranks([rank for ranks in waiting for rank in ranks])
                 raise Still(
                     f"{slow} of {self._play.job}: the process did not end for {patience:g} seconds after its last step"
+                    f"{load_told()}"
                 )
 
     def end(self, beat: Callable[[], None]) -> tuple[str, ...]:

@@ -203,6 +203,27 @@ def test_what_replicas_add_together_is_on_their_device() -> None:
         assert rows.tolist() == [0, 0, 1, 1, 2, 2]
 
 
+def test_arrays_in_memory_of_the_host_are_brought_to_the_devices() -> None:
+    """JAX puts none on the device that it belongs to already."""
+    strategy, devices = mirrored(), jax.devices()
+    try:
+        pinned = jax.device_put(
+            np.arange(3.0), jax.sharding.SingleDeviceSharding(devices[0], memory_kind="pinned_host")
+        )
+    except ValueError:
+        pytest.skip("devices have no memory of the host here")
+    parts = pinned, jax.device_put(np.ones(3), devices[1])
+
+    def added() -> Any:
+        context = di.distribute.get_replica_context()
+        return context.all_reduce("SUM", pinned), context.all_reduce("SUM", parts[context.replica_id_in_sync_group])
+
+    same, mixed = [strategy.experimental_local_results(each) for each in strategy.run(added)]
+    assert [each.tolist() for each in same] == [[0, 2, 4]] * 2
+    assert [each.tolist() for each in mixed] == [[1, 2, 3]] * 2
+    assert [each.device for each in same] == devices[:2]
+
+
 def test_host_arrays_if_steps_are_not_to_be_fetched() -> None:
     strategy = mirrored()
     options = di.distribute.InputOptions(experimental_fetch_to_device=False)

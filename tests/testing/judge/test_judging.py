@@ -126,7 +126,7 @@ def test_wrong_words_are_refused(call: Any, says: str) -> None:
 
 def test_the_name_is_that_of_the_function() -> None:
     partial = functools.partial(toys.right, seed=1)
-    assert judge(partial, 5, ranks=1, laws=["exactly once"]).name == "right"
+    assert judge(partial, 5, ranks=1, laws=["exactly once"]).name == "right(seed=1)"
     assert judge(partial, 5, ranks=1, laws=["exactly once"], name="mine", packages=["numpy", "none"]).versions["none"]
 
 
