@@ -29,8 +29,8 @@ else:
 #   `RaggedBatches` are ragged tensors, `Datasets` datasets; `Objects` hold whatever fits none of these (rows that differ in
 #   several dimensions).
 # * What makes columns of another kind of these stands above them: `regroup`.
-# * A `LazyColumn` (`Picked`, `Padded`) makes its rows when they are asked for. Code that needs them in memory says so with
-#   `materialize()`; no attribute does it by the way.
+# * A `LazyColumn` (`Picked`, `Padded`, `Views`) makes its rows when they are asked for. Code that needs them in memory says
+#   so with `materialize()`; no attribute does it by the way.
 #
 # Shapes below: n rows, b rows of a batch.
 # ----------------------------------------------------------------------------
@@ -358,10 +358,14 @@ class Strings(Column):
                 made = objects_between(data, offsets)
             return made.reshape(self.starts.shape)
         out = np.empty(self.starts.size, dtype=object)
-        view = memoryview(self.data)  # type: ignore[arg-type]
-        spans = zip(self.starts.reshape(-1).tolist(), self.sizes.reshape(-1).tolist(), strict=True)
-        out[:] = [bytes(view[a : a + n]) for a, n in spans]
+        out[:] = list(map(bytes, self.views()))
         return out.reshape(self.starts.shape)
+
+    def views(self) -> list[memoryview]:
+        """A view of each, in row order."""
+        whole = memoryview(self.data)  # type: ignore[arg-type]
+        spans = zip(self.starts.reshape(-1).tolist(), self.sizes.reshape(-1).tolist(), strict=True)
+        return [whole[a : a + n] for a, n in spans]
 
     whole = objects
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from distinput.columns.column import Column, Dense, Ints, Strings, array_column
+from distinput.columns.column import Column, Dense, Ints, LazyColumn, Strings, array_column
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, dtype_name, dtype_of, is_ragged, shape_of
@@ -327,6 +327,33 @@ class Objects(_Items):
 
     def copied(self) -> Column:
         return Objects([item.copy() if isinstance(item, np.ndarray) else item for item in self.items], self.dtype)
+
+
+@final
+class Views(_Items, LazyColumn):
+    """Byte strings where they are: a view of each, of which bytes are made when they are handed out."""
+
+    __slots__ = ()
+
+    def materialize(self) -> Objects:
+        return Objects(list(self.values()), self.dtype)
+
+    def row(self, index: int) -> bytes:
+        return bytes(self.items[index])
+
+    def values(self) -> Iterator[bytes]:
+        return map(bytes, self.items)
+
+    def lengths(self) -> None:
+        return None
+
+    def unstack(self) -> Column:
+        return self.materialize().unstack()
+
+    copied = materialize
+
+    def __reduce__(self) -> tuple[type[Objects], tuple[list[bytes], np.dtype[Any]]]:
+        return Objects, (list(self.values()), self.dtype)
 
 
 @final

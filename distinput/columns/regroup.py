@@ -17,6 +17,7 @@ from distinput.columns.ragged import (
     Objects,
     Ragged,
     RaggedBatches,
+    Views,
     batches_of,
     column_of_arrays,
     column_of_ragged,
@@ -281,13 +282,14 @@ def joined_columns(columns: Sequence[Column]) -> Column:
     joined = columns[0].followed_by(columns[1:]) if isinstance(columns[0], LazyColumn) else None
     if joined is not None:  # gathered once, not part by part and then side by side
         return joined.materialize()
+    if isinstance(columns[0], Datasets) or all(isinstance(column, Views) for column in columns):
+        kind: Callable[..., Column] = type(columns[0])
+        return kind([item for column in columns for item in column.items], columns[0].dtype)  # type: ignore[attr-defined]
     columns = [column.materialize() for column in columns]
     first = columns[0]
     dense = _concat_dense(columns)
     if dense is not None:
         return dense
-    if isinstance(first, Datasets):
-        return Datasets([item for column in columns for item in column.items], first.dtype)  # type: ignore[attr-defined]
     for column in columns:
         if column.dtype != first.dtype:
             raise TypeError(f"the elements differ in dtype: {first.dtype} and {column.dtype}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from distinput.columns.block import MOST_BYTES, Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Column, Ints, Strings
-from distinput.columns.ragged import Objects
+from distinput.columns.ragged import Objects, Views
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State, is_mark
 from distinput.errors import InvalidArgumentError, StateError
@@ -31,6 +31,7 @@ from distinput.plan.node import INFINITE, UNKNOWN, Needs, Node
 from distinput.run.run import Run, thread_use
 from distinput.run.threads import cores
 from distinput.streaming.buffered import AGAIN, SELDOM, Buffer, buffered
+from distinput.values.leaves import STRING
 
 _READ_AHEAD_ROWS = 1024
 
@@ -621,12 +622,10 @@ class _Cycle:
         return self._braided([self._handed(part) for part in taken], rounds)
 
     def _handed(self, block: Block) -> Block:
-        """The same elements, with long byte strings as they are handed out: bytes that are not put side by side first."""
+        """The same elements, with long byte strings that stay where they are until each is handed out."""
         if not self.singly:
             return block
-        columns = block.columnar().columns
-        made = [Objects(list(each.values()), each.dtype) if _is_long(each) else each for each in columns]
-        return ColumnBlock(block.structure, made, block.size)
+        return ColumnBlock(block.structure, [_unmoved(each) for each in block.columnar().columns], block.size)
 
     def _braided(self, parts: list[Block], rounds: int) -> Block:
         """The elements of datasets that stand one after the other, so many rounds of each, in turns."""
@@ -657,10 +656,13 @@ def _placed(first: int, count: int, length: int, step: int) -> Ints:
     return first + numbers + numbers // length * step
 
 
-def _is_long(column: Column) -> bool:
-    """Whether copying these strings takes longer than handling objects of Python."""
-    is_plain = type(column) is Strings and column.starts.ndim == 1
-    return is_plain and int(np.add.reduce(column.sizes)) >= _LONG_BYTES * len(column)  # type: ignore[attr-defined]
+def _unmoved(column: Column) -> Column:
+    """Long byte strings one by one, since joining them takes longer than handling objects of Python; others as they are."""
+    if type(column) is not Strings or column.starts.ndim > 1:
+        return column
+    if int(np.add.reduce(column.sizes)) < _LONG_BYTES * len(column):
+        return column
+    return Views(column.views(), STRING) if column.made is None else Objects(column.made.tolist(), STRING)
 
 
 def default_cycle(num_parallel_calls: int | None) -> int:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from distinput.columns.column import Column, Dense, LazyColumn, StackError, Strings
 from distinput.columns.picked import Picked
-from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches
+from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches, Views
 from distinput.columns.regroup import column_of, concat_columns, split, stack
 from distinput.columns.sparse_rows import SparseRows
 from distinput.streaming.padding import Padded
 from distinput.values.leaves import STRING
 
-FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings}
+FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings, Views}
 
 
 def subclasses(kind: type[Any]) -> set[type[Any]]:
@@ -37,8 +37,8 @@ def test_every_column_that_can_be_made_is_final() -> None:
 
 def test_only_a_dense_column_has_an_array() -> None:
     assert {kind for kind in FINAL if hasattr(kind, "array")} == {Dense}
-    assert {kind for kind in FINAL if issubclass(kind, LazyColumn)} == {Picked, Padded}
-    assert {kind for kind in FINAL if kind.materialize is not Column.materialize} == {Picked, Padded}
+    assert {kind for kind in FINAL if issubclass(kind, LazyColumn)} == {Picked, Padded, Views}
+    assert {kind for kind in FINAL if kind.materialize is not Column.materialize} == {Picked, Padded, Views}
 
 
 ROWS: dict[str, Any] = {
@@ -66,6 +66,8 @@ def made_of(rows: list[Any], data: st.DataObject) -> Column:
     first = rows[0]
     dtype = STRING if isinstance(first, bytes) else first.dtype
     kinds = [column_of(list(rows)), Objects(list(rows), dtype)]
+    if isinstance(kinds[0], Strings) and isinstance(first, bytes):
+        kinds.append(Views(kinds[0].views(), dtype))
     if isinstance(first, np.ndarray) and dtype != STRING and len({row.shape[1:] for row in rows}) == 1:
         kinds += [Arrays(list(rows), dtype), Arrays(list(rows), dtype).joined()]
         if len({row.shape for row in rows}) == 1:
