@@ -183,7 +183,7 @@ class Block(ABC):
         """Memory that the elements need."""
 
 
-def abreast(columns: Sequence[Iterator[Any]], shapes: Sequence[tuple[int, ...] | None]) -> Iterator[tuple[Any, ...]]:
+def abreast(columns: Sequence[Iterator[Any]], *, scalars: bool) -> Iterator[tuple[Any, ...]]:
     """The rows of columns in tuples, which several threads may take at a time if they may take those of each column.
 
     `zip` uses its last tuple again where nobody has it, and lets go of one value after the other in it while it takes the next
@@ -192,12 +192,10 @@ def abreast(columns: Sequence[Iterator[Any]], shapes: Sequence[tuple[int, ...] |
 
     Args:
       columns: the rows of each.
-      shapes: those of their rows; None where they differ.
+      scalars: whether all rows are scalars.
     """
     rows = zip(*columns, strict=True)
-    if all(shape == () for shape in shapes):
-        return rows
-    return compress(rows, repeat(get_referents(rows)))
+    return rows if scalars else compress(rows, repeat(get_referents(rows)))
 
 
 _ATOMIC = attrgetter("atomic")
@@ -285,7 +283,7 @@ class ColumnBlock(Block):
             return self.columns[0].values()
         if not self.columns:
             return iter([self.structure.build([])] * self.size)
-        rows = abreast([c.values() for c in self.columns], [c.inner for c in self.columns])
+        rows = abreast([c.values() for c in self.columns], scalars=all(c.inner == () for c in self.columns))
         return rows if self.structure.is_flat_tuple else map(self.structure.build, rows)
 
     @property

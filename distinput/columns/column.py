@@ -339,10 +339,13 @@ class Strings(Column):
 
     def row(self, index: int) -> Any:
         if self.starts.ndim > 1:
-            made = None if self.made is None else self.made[index]
-            return Strings(self.data, self.starts[index], self.sizes[index], made).objects()
+            return self._of_row(index).objects()
         start = self.starts[index]
         return self.data[start : start + self.sizes[index]].tobytes()
+
+    def _of_row(self, index: int) -> "Strings":
+        made = None if self.made is None else self.made[index]
+        return Strings(self.data, self.starts[index], self.sizes[index], made)
 
     def values(self) -> Iterator[Any]:
         return iter(self.objects() if self.starts.ndim > 1 else self.objects().tolist())
@@ -381,6 +384,8 @@ class Strings(Column):
         return self.starts.shape[1] if self.starts.ndim > 1 else None
 
     def unstack(self) -> "Strings":
+        if len(self.starts) == 1:
+            return self._of_row(0)
         n, b, *rest = self.starts.shape
         return self.reshape((n * b, *rest))
 

@@ -80,11 +80,11 @@ class ChunkedBlock(Block):
         blocks = [self._part(spans) for spans in self._cuts(0, self.size, prod(self.shape))]
         return chain.from_iterable([block.elements() if seen is iter else block.copies() for block in blocks])
 
-    def _all_arrays(self) -> list[list[Array]] | None:
-        """For each column the arrays of whose rows views are handed out; None if one has other rows."""
+    def _all_arrays(self) -> list[tuple[Array, ...]] | None:
+        """For each block the arrays of whose rows views are handed out; None if a column has other rows."""
         leaves = [_arrays(chunks) for chunks in zip(*[block.columns for block in self.blocks], strict=True)]
         arrays = [leaf for leaf in leaves if leaf is not None]
-        return arrays if len(arrays) == len(leaves) else None
+        return list(zip(*arrays, strict=True)) if len(arrays) == len(leaves) else None
 
     def _handed_out(
         self, arrays: Sequence[Sequence[Array]], seen: Callable[[Array], Iterator[Any]]
@@ -95,26 +95,24 @@ class ChunkedBlock(Block):
         """
         structure, each = self.structure, prod(self.shape)
         leaf, simple = structure.is_plain_leaf, structure.is_plain_leaf or structure.is_flat_tuple
-        shapes = [(*self.shape, *parts[0].shape[1:]) for parts in arrays]
-        joins = [joining(parts[0], each) for parts in arrays]
+        shapes = [(*self.shape, *array.shape[1:]) for array in arrays[0]]
+        joins = [joining(array, each) for array in arrays[0]]
+        width, scalars = len(joins), not any(shapes)
         cuts = self._cuts(0, self.size, each)
         crossed: Iterator[Any] | None = None
         for spans, after in zip_longest(cuts, cuts[1:], fillvalue=()):
             if len(spans) == 1:
                 ((block, start, stop),) = spans
                 count = (stop - start) // each  # not -1, which arrays without numbers leave open
-                columns = [
-                    seen(parts[block][start:stop].reshape(count, *shape))
-                    for parts, shape in zip(arrays, shapes, strict=True)
-                ]
-                rows = columns[0] if leaf else abreast(columns, shapes)
+                leaves = zip(arrays[block], shapes, strict=True)
+                columns = [seen(array[start:stop].reshape(count, *shape)) for array, shape in leaves]
+                rows = columns[0] if leaf else abreast(columns, scalars=scalars)
                 rows = rows if crossed is None else chain(crossed, rows)
                 columns = []
             else:
-                copies = [
-                    join([parts[block][start:stop] for block, start, stop in spans])
-                    for join, parts in zip(joins, arrays, strict=True)
-                ]
+                parts = [array[start:stop] for block, start, stop in spans for array in arrays[block]]
+                copies = [join(parts[place::width]) for place, join in enumerate(joins)]
+                parts = []
                 if len(self.shape) != 1:
                     copies = [array.reshape(shape) for array, shape in zip(copies, shapes, strict=True)]
                 # It is given away: what ended with the iterator could let another thread in; see `abreast`.
@@ -243,11 +241,11 @@ def _arrays(chunks: Sequence[Column]) -> list[Array] | None:
 
 def _alike(chunks: Sequence[Column]) -> bool:
     """Whether all rows have one dtype and shape."""
-    if set(map(type, chunks)) == {Dense}:
-        arrays = [chunk.array for chunk in chunks]  # type: ignore[attr-defined]
-        dtype, inner = arrays[0].dtype, arrays[0].shape[1:]
-        return all(array.dtype == dtype and array.shape[1:] == inner for array in arrays)
-    kinds = [(chunk.dtype, chunk.inner) for chunk in chunks]
+    kinds: list[tuple[Any, tuple[int, ...] | None]]
+    if set(map(type, chunks)) == {Dense}:  # mostly
+        kinds = [((array := chunk.array).dtype, array.shape[1:]) for chunk in chunks]  # type: ignore[attr-defined]
+    else:
+        kinds = [(chunk.dtype, chunk.inner) for chunk in chunks]
     return kinds[0][1] is not None and kinds.count(kinds[0]) == len(kinds)
 
 

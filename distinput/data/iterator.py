@@ -266,7 +266,7 @@ class Hand:
 
         Several threads may take elements from a part at a time, and each goes to one of them.
         """
-        size, rows = block.size, block.rows(over, block.size)
+        size, rows = block.size, block.rows(over, block.size) if over else block
         parts = (rows.shared_parts() if _GIL else None) or iter((_Turns(rows.elements()),))
         elements: Iterator[Any] = next(parts)
         if length_hint(elements, -1) == rows.size:
@@ -501,13 +501,13 @@ class DatasetIterator(Closing, Generic[T_co]):
                     raise block.error
                 self._hand = next_hand
                 continue
-            since = hand.since or block.size > 0
-            next_hand = hand.behind(after, max(0, hand.over - block.size), passed=hand.passed, since=since)
-            if hand.over >= block.size:
-                next_hand.size = block.size
+            size, over = block.size, hand.over
+            next_hand = hand.behind(after, max(0, over - size), passed=hand.passed, since=hand.since or size > 0)
+            if over >= size:
+                next_hand.size = size
                 self._hand = next_hand
                 continue
-            elements = next_hand.hold(block, hand.over)
+            elements = next_hand.hold(block, over)
             self._hand, self._elements, self._pulling = next_hand, elements, False
             return True
 

@@ -161,7 +161,7 @@ def gathered(
             over.add(number)
         count = min(queue.size, before)
         if count:
-            parts.append(queue.take(count))
+            parts += queue.take_parts(count)
             kept.append(places[:count])
     if not parts:
         return num_values, None, empty

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run: what all streams of one iteration share, how they are watched, and how functions are called on their elements."""
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -464,7 +463,7 @@ class Run(Closing):
             [],
         )  # its own, and those of the runs that it is apart of
         self._threads = Threads()
-        self._process = os.getpid()
+        self.check_process = self._threads.check_process
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running
 
     @property
@@ -713,10 +712,6 @@ class Run(Closing):
     def context(self) -> Context:
         """Context variables for one more thread; see `Threads`."""
         return self._threads.context
-
-    def check_process(self) -> None:
-        """Refuse to wait for threads that stayed in another process; see `Threads`."""
-        self._threads.check_process(self._process)
 
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
         """A thread for one stream; see `Threads.beside`."""

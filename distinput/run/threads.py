@@ -357,6 +357,7 @@ class Threads:
         self._shared: dict[str, Pool] = {}
         self._single: list[tuple[threading.Thread, Callable[[], None]]] = []
         self._ended = False
+        self._process = os.getpid()
         # The garbage collector may end a stream while its own thread is in here.
         self._lock = threading.RLock()
 
@@ -393,14 +394,14 @@ class Threads:
         """Context variables for one more thread."""
         return self._context.copy()
 
-    def check_process(self, process: int) -> None:
-        """Refuse to wait for threads that stayed in another process, the number of which is given.
+    def check_process(self) -> None:
+        """Refuse to wait for threads that stayed in another process.
 
         Raises:
           FailedPreconditionError: there are some, and this process is a fork.
         """
         if self._single or (self._pools and any(pool.threads for pool in self._pools)):
-            check_process(process)
+            check_process(self._process)
 
     @contextmanager
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> Iterator[None]:

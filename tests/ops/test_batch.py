@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,18 @@ def test_batches_before_one_of_different_shapes_arrive() -> None:
         error
     )
     assert "images in a map that calls Pillow's Image.resize" in str(error)
+
+
+def test_the_error_of_a_batch_stands_alone() -> None:
+    """What was raised on the way to it says nothing that the user needs."""
+
+    def rows() -> Iterator[Any]:
+        yield from (np.zeros(2), np.zeros(3))
+
+    dataset = di.data.Dataset.from_generator(rows, output_signature=di.TensorSpec([None], "float64")).batch(2)
+    with pytest.raises(InvalidArgumentError) as raised:
+        next(iter(dataset))
+    assert raised.value.__context__ is None
 
 
 def test_the_state_does_not_grow_with_the_batch() -> None:
