@@ -304,7 +304,7 @@ class FileReader(Node):
     def _ahead(self, state: State, run: Run) -> Stream:
         past_errors = run.goes_past(self.known.errors_of_records)
         if self.known.in_portions and not (past_errors and self.known.resumes):
-            return portions_ahead(portions_in(self._places(state, run), self._portions(run), run), run)
+            return portions_ahead(portions_in(self._places(state, run), self._portions(run), run), run, self.pace)
         if self.known.reads:
             return blocks_ahead(lambda aside: self._read(state, aside), run, self.pace)
         return self._read(state, run)

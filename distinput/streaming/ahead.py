@@ -203,10 +203,14 @@ class Pace:
 
     One is kept for all passes over a node, so that a later pass begins in the way that was best in earlier ones. Only blocks
     that were made and used in turn are counted, since those made on a thread wait for the GIL; the last ones count most.
+
+    Attributes:
+      goes_on: whether the last pass asked for more than its first block.
     """
 
     def __init__(self) -> None:
         self._made = self._used = self._blocks = 0.0
+        self.goes_on = False
 
     def begin(self) -> None:
         """Begin a pass; earlier measurements count less from now on."""
@@ -484,19 +488,22 @@ _WORTH_A_THREAD = 1 << 19
 thread, and to wait for it, takes as long as to decode it."""
 
 
-def portions_ahead(portions: Iterator[PlacedPortion], run: Run) -> Stream:
+def portions_ahead(portions: Iterator[PlacedPortion], run: Run, pace: Pace) -> Stream:
     """The rows of portions, in order.
 
-    Once a second block is requested, the next portions are decoded on threads, during which the GIL is free: as many as the
-    run has room for, and none on a single core. States do not depend on it, and errors keep their place.
+    Once a second block is requested, or from the beginning if one was in the last pass, portions are decoded on threads,
+    during which the GIL is free: as many as the run has room for, and none on a single core. States do not depend on it, and
+    errors keep their place.
 
     Args:
       portions: each with the mark of its file and the place that `run.reading` reports, which is kept up to date.
       run: ends the threads.
+      pace: of this stream in earlier passes.
     """
     with ExitStack() as stack:
-        ahead = _Ahead(portions, run)
+        ahead = _Ahead(portions, run, pace)
         stack.callback(ahead.give_up)
+        ahead.go_on()
         while (pulled := ahead.next()) is not None:
             if isinstance(pulled.item, tuple) and "lost" in pulled.item[1]:
                 ahead.drop(pulled)
@@ -524,7 +531,7 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
             for block, after in rest.blocks(decoded):
                 place["position"] = after
                 yield block, {**mark, "position": after}
-                ahead.asked = True
+                ahead.asked = ahead.pace.goes_on = True
                 ahead.go_on()
             return
         except Exception as error:
@@ -557,11 +564,13 @@ class _Ahead:
     """The portions that were pulled and not yet used: those that threads decode, and one that has to wait.
 
     Attributes:
-      asked: true once a second block was requested; a consumer that takes only the first element pays for one portion.
+      asked: true once a second block was requested; a consumer that takes only the first element pays for one portion, in all
+        passes but one behind a longer one.
+      pace: of the stream, which tells that from pass to pass.
     """
 
-    def __init__(self, portions: Iterator[PlacedPortion], run: Run) -> None:
-        self.asked = False
+    def __init__(self, portions: Iterator[PlacedPortion], run: Run, pace: Pace) -> None:
+        self.asked, self.pace, pace.goes_on = pace.goes_on, pace, False
         self._portions, self._run = portions, run
         self._most = run.read_ahead.pieces
         self._decoding: deque[_Pulled] = deque()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import threading
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def drained(stream: Iterator[tuple[Block, Any]]) -> list[tuple[int, Any]]:
 def test_rows_and_states_keep_their_order() -> None:
     portions = Portions(5)
     with Run() as run:
-        found = drained(ahead.portions_ahead(iter(portions), run))
+        found = drained(ahead.portions_ahead(iter(portions), run, ahead.Pace()))
     assert found == [(number, {"input": number, "position": {"row": row}}) for number in range(5) for row in (1, 2)]
     assert portions.numbers == list(range(5))
     assert {thread for _, thread in portions.decoded} > {threading.get_ident()}
@@ -84,9 +85,21 @@ def test_rows_and_states_keep_their_order() -> None:
 def test_the_first_block_alone_takes_one_portion() -> None:
     portions = Portions(5)
     with Run() as run:
-        stream = ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run, ahead.Pace())
         next(stream)
         assert portions.numbers == [0]
+
+
+def test_a_pass_begins_ahead_behind_one_that_asked_for_more_than_its_first_block() -> None:
+    pace = ahead.Pace()
+    for asks_for_more, expected in ((True, [0]), (False, [0, 1, 2, 3]), (True, [0]), (True, [0, 1, 2, 3])):
+        portions = Portions(9)
+        with Run() as run:
+            stream = ahead.portions_ahead(iter(portions), run, pace)
+            first = [next(stream)]
+            assert settled(run, portions, expected)
+            if asks_for_more:
+                assert [number for number, _ in drained(chain(first, stream))] == sorted([*range(9)] * 2)
 
 
 def settled(run: Run, portions: Portions, expected: list[int]) -> bool:
@@ -103,7 +116,7 @@ def settled(run: Run, portions: Portions, expected: list[int]) -> bool:
 def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
     portions = Portions(9)
     with Run() as run:
-        stream = ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run, ahead.Pace())
         next(stream), next(stream)
         assert settled(run, portions, [0, 1, 2, 3])
 
@@ -111,7 +124,7 @@ def test_no_more_than_there_is_room_for_is_decoded_ahead() -> None:
 def test_more_are_made_ahead_if_they_wait_for_a_network() -> None:
     portions = Portions(40, waits=True)
     with Run() as run:
-        stream = ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run, ahead.Pace())
         next(stream), next(stream)
         assert settled(run, portions, list(range(25)))
         assert [number for number, _ in drained(stream)] == [each for each in range(1, 40) for _ in range(2)]
@@ -121,7 +134,7 @@ def test_some_of_them_wait_until_others_have_come() -> None:
     arrived = threading.Event()
     portions = Portions(40, waits=True, arrived=arrived)
     with Run() as run:
-        stream = ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run, ahead.Pace())
         next(stream), next(stream)
         assert settled(run, portions, list(range(16)))
         arrived.set()
@@ -132,7 +145,7 @@ def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
     portions = Portions(9, nbytes=100)
     with Run() as run:
         run.read_ahead = ReadAheadBudget(2, 10)
-        stream = ahead.portions_ahead(iter(portions), run)
+        stream = ahead.portions_ahead(iter(portions), run, ahead.Pace())
         next(stream), next(stream)
         assert settled(run, portions, [0, 1])
         next(stream)
@@ -144,7 +157,7 @@ def test_a_large_portion_waits_until_the_one_before_it_is_in_use() -> None:
 def test_all_readers_of_a_run_share_its_room() -> None:
     first, second = Portions(9), Portions(9)
     with Run() as run:
-        streams = [ahead.portions_ahead(iter(portions), run) for portions in (first, second)]
+        streams = [ahead.portions_ahead(iter(portions), run, ahead.Pace()) for portions in (first, second)]
         for stream in streams:
             next(stream), next(stream)
         assert settled(run, first, [0, 1, 2, 3])
@@ -155,7 +168,7 @@ def test_all_readers_of_a_run_share_its_room() -> None:
 def test_what_follows_is_decoded_after_what_it_follows() -> None:
     portions = Portions(20, follows=True)
     with Run() as run:
-        assert len(drained(ahead.portions_ahead(iter(portions), run))) == 40
+        assert len(drained(ahead.portions_ahead(iter(portions), run, ahead.Pace()))) == 40
     assert [number for number, _ in portions.decoded] == list(range(20))
 
 
@@ -163,7 +176,7 @@ def test_nothing_is_decoded_ahead_on_a_single_core(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ahead, "cores", lambda: 1)
     portions = Portions(5)
     with Run() as run:
-        assert len(drained(ahead.portions_ahead(iter(portions), run))) == 10
+        assert len(drained(ahead.portions_ahead(iter(portions), run, ahead.Pace()))) == 10
     assert {thread for _, thread in portions.decoded} == {threading.get_ident()}
 
 
@@ -171,7 +184,7 @@ def test_what_waits_for_a_network_is_made_ahead_on_a_single_core_too(monkeypatch
     monkeypatch.setattr(ahead, "cores", lambda: 1)
     portions = Portions(5, waits=True)
     with Run() as run:
-        assert len(drained(ahead.portions_ahead(iter(portions), run))) == 10
+        assert len(drained(ahead.portions_ahead(iter(portions), run, ahead.Pace()))) == 10
     assert threading.get_ident() not in {thread for number, thread in portions.decoded if number}
 
 
@@ -179,7 +192,7 @@ def test_what_waits_for_a_network_is_made_ahead_on_a_single_core_too(monkeypatch
 def test_nothing_is_left(ends: str) -> None:
     before = threading.enumerate()
     run = Run()
-    stream: Any = ahead.portions_ahead(iter(Portions(9)), run)
+    stream: Any = ahead.portions_ahead(iter(Portions(9)), run, ahead.Pace())
     next(stream), next(stream)
     assert threads_since(before)
     if ends == "closed":
@@ -203,7 +216,7 @@ def test_errors_keep_their_place() -> None:
             return super().portion(number)
 
     with Run() as run:
-        stream = ahead.portions_ahead(iter(Failing(9)), run)
+        stream = ahead.portions_ahead(iter(Failing(9)), run, ahead.Pace())
         assert [int(next(next(stream)[0].elements())) for _ in range(6)] == [0, 0, 1, 1, 2, 2]
         with pytest.raises(ValueError, match="opening 3"):
             next(stream)
@@ -270,11 +283,13 @@ def test_damage_is_told_after_the_rows_before_it(tmp_path: Path) -> None:
     place = content.index((18).to_bytes(8, "little"))  # the first value of the third row group
     content[place] ^= 1
     Path(paths[1]).write_bytes(bytes(content))
-    before, error = until_error(di.data.ParquetDataset(paths))
-    assert [element["x"] for element in before] == list(range(18))
-    assert isinstance(error, DataLossError)
-    assert f"{paths[1]}: row group 2" in str(error)
-    assert any(f"last read: {paths[1]} at {{'row': 8}}" in note for note in error.__notes__)
+    dataset = di.data.ParquetDataset(paths)
+    for _ in range(2):
+        before, error = until_error(dataset)
+        assert [element["x"] for element in before] == list(range(18))
+        assert isinstance(error, DataLossError)
+        assert f"{paths[1]}: row group 2" in str(error)
+        assert any(f"last read: {paths[1]} at {{'row': 8}}" in note for note in error.__notes__)
 
 
 @pytest.mark.parametrize(
