@@ -99,7 +99,7 @@ def applied(
     Blocks end where groups of so many results end, if that is soon.
     """
     clock = perf_counter
-    stride, sent = 1, 0
+    stride, behind = 1, 0
     for rows, mark_at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, mark_at(0)
@@ -125,7 +125,7 @@ def applied(
                         end = min(end, first + max(stride, _RESULT_BYTES // bytes_of(results[0])))
                         number = _number_type(results[0])
                     now, nbytes = clock(), nbytes + stride * _weight(results[-1], number)
-                    end = end if now <= deadline else min(end, wanted + (first - wanted - sent) % group)
+                    end = end if now <= deadline else min(end, wanted + (first - wanted - behind) % group)
                     if wanted == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
                         break
                     if now - begin < PACE_SECONDS / 8:
@@ -138,7 +138,7 @@ def applied(
                 failure = error
             if results:
                 yield results, rows, first, mark_at(first + len(results))
-            first, sent = first + len(results), sent + len(results)
+            first, behind = first + len(results), behind + len(results)
             if failure is not None:
                 if not tolerant:
                     raise failure
