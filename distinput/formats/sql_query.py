@@ -99,8 +99,8 @@ def _wide(kind: Any) -> Any:
     return pa.decimal128(38, kind.scale) if kind.bit_width == 128 else pa.decimal256(76, kind.scale)
 
 
-def strict_array(values: Sequence[Any], kind: Any) -> Any:
-    """Values as a pyarrow Array of this type; None stays null.
+def strict_array(items: list[Any], kind: Any) -> Any:
+    """Items as a pyarrow Array of this type; None stays null.
 
     pyarrow cuts fractions off where it makes integers of floats, and so on; here the values are those that were given.
 
@@ -114,7 +114,6 @@ def strict_array(values: Sequence[Any], kind: Any) -> Any:
     ...
     TypeError: float is no int64
     """
-    items = list(values)
     if types.is_integer(kind):
         _only(items, kind, int, np.integer)
         return pa.array(items, kind)
@@ -160,7 +159,11 @@ def _floats(given: list[Any], kind: Any) -> Any:
 
 def _only(values: list[Any], kind: Any, *wanted: type) -> set[type]:
     """Refuse values of other types, and tell those there are. A truth value is not an integer, and a time of a day no day."""
-    there = set(map(type, values))
+    kinds = list(map(type, values))
+    # Mostly all are of the first type. To compare types is less work than to hash them.
+    if kinds.count(wanted[0]) + kinds.count(type(None)) == len(kinds):
+        return {wanted[0]}
+    there = set(kinds)
     for found in there - {type(None)}:
         fits = issubclass(found, wanted)
         if (found is bool and bool not in wanted) or (issubclass(found, datetime) and datetime not in wanted):
@@ -353,7 +356,7 @@ class OpenQuery:
             )
         if records and not isinstance(records[0], Sequence):
             records = list(map(tuple, records))  # some rows know their values by name alone
-        if {*map(len, records)} - {len(self.names)}:
+        if list(map(len, records)).count(len(self.names)) < len(records):
             place, count = next((i, len(row)) for i, row in enumerate(records) if len(row) != len(self.names))
             raise InvalidArgumentError(
                 f"{self.who}: row {self._fetched + place} has {count} values, but the query gives {len(self.names)} columns: "

@@ -433,13 +433,14 @@ class _Pass:
                 raise error
             return Failure(error)
 
-        before, most = state, self.run.at_once(MOST_CALLS)
+        before, most, group = state, self.run.at_once(MOST_CALLS), self.run.group(self.node)
         refills = Refills("map", chain.functions, each=False)
 
         def results(rows: Block) -> Iterator[Any]:
             return chain.results(rows, refills)
 
-        for made, rows, first, mark in applied(upstream, state, results, most, place, tolerant=self.run.tolerant):
+        calls = applied(upstream, state, results, most, place, group=group, tolerant=self.run.tolerant)
+        for made, rows, first, mark in calls:
             if (filled := refills.error()) is not None:
                 self.note(filled, len(chain.functions) - 1, "")
                 raise filled

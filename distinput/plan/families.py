@@ -495,8 +495,9 @@ class Stacking(Batching):
         return self.rows_spec.map(lambda leaf: _batched(leaf, first))
 
     def stream(self, state: State, run: Run) -> Stream:
-        queue = RowQueue(self._rows(self.input.open(state["input"], run)), state)
         size, drops = int(self.batch_size), self.drop_remainder
+        below = run.asking(group=(id(self.input), size))
+        queue = RowQueue(self._rows(self.input.open(state["input"], below)), state)
         return stacked_batches(queue, size, run, drop_remainder=drops, lost=self._lost, told=differing)
 
     def _rows(self, stream: Stream) -> Stream:

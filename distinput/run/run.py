@@ -53,6 +53,9 @@ _RESULT_BYTES = 1 << 20
 _STRIDE = 16
 """Quick calls between two looks at the clock."""
 
+_GROUP_SECONDS = 0.012
+"""How much longer than `PACE_SECONDS` it may take until the consumer can make a batch: fewer results would wait for others."""
+
 _BEHIND_ERROR = 64
 """Elements prepared for calls after one that failed: the more calls fail, the more often they are prepared again."""
 
@@ -85,15 +88,17 @@ def applied(
     most: int = MOST_CALLS,
     note: Callable[[Exception, Any], None] | None = None,
     *,
+    group: int = 1,
     tolerant: bool = False,
 ) -> Iterator[CalledBlock]:
     """As `called`, with the results of each block from `results_of`, one for each element and made when asked for.
 
     The loop over elements runs inside the interpreter, so a call costs little more than itself; how many calls it makes
     between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element.
+    Blocks end where groups of so many results end, if that is soon.
     """
     clock = perf_counter
-    stride = 1
+    stride, behind = 1, 0
     for rows, mark_at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, mark_at(0)
@@ -119,7 +124,8 @@ def applied(
                         end = min(end, first + max(stride, _RESULT_BYTES // bytes_of(results[0])))
                         number = _number_type(results[0])
                     now, nbytes = clock(), nbytes + stride * _weight(results[-1], number)
-                    if now > deadline or wanted == end or nbytes > MOST_BYTES:
+                    end = end if now <= deadline else min(end, wanted + (first - wanted - behind) % group)
+                    if wanted == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
                         break
                     if now - begin < PACE_SECONDS / 8:
                         stride = min(2 * stride, _STRIDE)
@@ -131,7 +137,7 @@ def applied(
                 failure = error
             if results:
                 yield results, rows, first, mark_at(first + len(results))
-            first += len(results)
+            first, behind = first + len(results), behind + len(results)
             if failure is not None:
                 if not tolerant:
                     raise failure
@@ -393,6 +399,7 @@ class Asked(NamedTuple):
       sampling: elements are read to see what they look like; what can be read only once is kept for the pass that comes.
       later: others have come before the first element, so nobody waits for it alone.
       requested: called by a reader that has requested the last bytes of the last file that it knows of: another one may begin.
+      group: a step, by its id, and of how many of its elements the consumer makes one.
       room: bytes that a reader may hold of what it reads, where many are read by turns; None: as many as it likes.
       foreign: the ids of steps of which this is not asked, but `outside`.
       outside: what was asked before a step began to leave its own errors out.
@@ -406,6 +413,7 @@ class Asked(NamedTuple):
     sampling: bool = False
     later: bool = False
     requested: Callable[[], None] | None = None
+    group: tuple[int, int] = (0, 1)
     room: int | None = None
     foreign: frozenset[int] = frozenset()
     outside: "Asked | None" = None
@@ -515,6 +523,11 @@ class Run(Closing):
     def reading(self, where: Callable[[], str]) -> None:
         for each in self._readings:
             each[:] = [where]
+
+    def group(self, step: Step) -> int:
+        """How many elements of a step its consumer waits for, to make one of them."""
+        asked_of, size = self.asked.group
+        return size if asked_of == id(step) else 1
 
     def at_once(self, most: int) -> int:
         """Elements for which a function may be called before the first of them is asked for, at most `most`."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import distinput as di
 from distinput.columns.block import Block, Failure
 from distinput.columns.state import Mark
-from distinput.run.run import bytes_of, called, element_text
+from distinput.run.run import applied, bytes_of, called, calls_of, element_text
 from distinput.values.nest import LEAF, structure_of
 
 START: Mark = {"input": {"next": 0}, "skip": 0}
@@ -137,6 +137,40 @@ def test_the_first_result_does_not_wait_for_those_of_a_slow_function(monkeypatch
         return int(x)
 
     assert [results for results, *_ in called(stream([3]), START, call)] == [[0], [1], [2]]
+
+
+@given(st.lists(st.integers(0, 200), max_size=4), st.integers(1, 80), st.floats(1e-5, 0.02))
+def test_results_come_in_groups_unless_those_take_long(sizes: list[int], group: int, seconds: float) -> None:
+    clock, sent, last = [0.0], 0, 0.0
+
+    def call(x: int) -> int:
+        clock[0] += seconds
+        return int(x)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("distinput.run.run.perf_counter", lambda: clock[0])
+        blocks = applied(stream(sizes), START, lambda rows: calls_of(call, rows, unpack=False), group=group)
+        for results, rows, first, _ in blocks:
+            assert results == list(range(sent, sent + len(results)))
+            sent += len(results)
+            lasted, last = clock[0] - last, clock[0]
+            at_an_end = sent % group == 0 or first + len(results) == rows.size
+            assert at_an_end or lasted > 0.016, "a part of a group that would have been whole soon"
+            assert lasted < 0.016 + 16 * seconds, "results that nobody waits for so long"
+    assert sent == sum(sizes)
+
+
+def test_a_batch_waits_for_its_rows_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("distinput.run.run.perf_counter", lambda: clock[0])
+
+    def call(x: int) -> int:
+        clock[0] += 0.001
+        return int(x)
+
+    with iter(di.data.Dataset.range(24).map(call, vectorize=False).batch(8)) as iterator:
+        assert [batch.tolist() for batch in iterator] == np.arange(24).reshape(3, 8).tolist()
+        assert [entry["blocks"] for name, entry in iterator.stats().items() if "map" in name] == [3]
 
 
 @pytest.mark.parametrize(

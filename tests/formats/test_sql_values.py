@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from distinput.errors import InvalidArgumentError
 from distinput.formats.row_schema import RowSchema
@@ -66,6 +68,25 @@ def test_a_value_that_does_not_fit_is_refused_with_its_row_and_column(value: Any
     schema = RowSchema(pa.schema([("x", kind)]))
     with pytest.raises(InvalidArgumentError, match=r"from_sql: row 8, column 'x': expected .* found .*schema="):
         record_batch_of("from_sql", schema, [(None,), (value,)], 7)
+
+
+VALUES = [None, True, 0, -7, 1 << 70, 1.5, float("inf"), Decimal("0.5"), "a", b"b", NOON, NOON.date(), NOON.time()]
+KINDS = [pa.int64(), pa.bool_(), pa.float64(), pa.binary(), pa.timestamp("s"), pa.date32(), pa.time32("s")]
+
+
+def taken(values: list[Any], kind: Any) -> list[Any] | None:
+    """What becomes of values; None if they are refused."""
+    try:
+        made: list[Any] = strict_array(values, kind).to_pylist()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return made
+
+
+@given(st.lists(st.sampled_from(VALUES), max_size=4), st.sampled_from(KINDS))
+def test_values_are_taken_together_as_one_by_one(values: list[Any], kind: Any) -> None:
+    alone = [taken([value], kind) for value in values]
+    assert taken(values, kind) == (None if None in alone else [item for part in alone if part for item in part])
 
 
 @pytest.mark.parametrize("kind", [tuple, list, sqlite3.Row])
