@@ -2,6 +2,7 @@
 """What every file of the project keeps to: a licence line, no traces of one machine, a bounded size."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("distinput", "tests", "docs", "benchmarks", ".ci")
+FOLDERS = (".ci", "benchmarks", "distinput", "docs", "examples", "tests")
 LICENCE = "SPDX-License-Identifier" + ": Apache-2.0"
 
 # Kept byte for byte as they were received.
@@ -77,6 +78,13 @@ def test_no_file_names(what: str) -> None:
 def test_no_file_is_large() -> None:
     large = {name(path): path.stat().st_size for path in files() if path.stat().st_size > BYTES}
     assert large.keys() <= LARGE.keys(), f"files above {BYTES} bytes: {large}"
+
+
+def test_no_other_folder_is_kept() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout of git, which tells the files that are kept")
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {path.split("/")[0] for path in kept if "/" in path} == {*FOLDERS}
 
 
 def test_the_package_is_marked_as_typed() -> None:
