@@ -15,7 +15,7 @@ from distinput.columns.state import Digest, common_folder, evenly, texts_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.folder import is_utf8
 from distinput.files.paths import Paths, ask_each, file_system, list_matching, local_path
-from distinput.files.range_requests import is_web
+from distinput.files.range_requests import is_web, ukey_of
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.names.lazy import dataclass, library
@@ -347,8 +347,7 @@ def _stamp(path: str) -> _Stamp:
         return status.st_size, f"{status.st_size}-{status.st_mtime_ns}"
     try:
         system, name = file_system(path)
-        size = system.info(name).get("size")
         # For the web, fsspec's is a hash of the URL.
-        return (0 if size is None else int(size)), str(system.ukey(public_url(name) if is_web(system) else name))
+        return int(system.info(name).get("size") or 0), ukey_of(system, public_url(name) if is_web(system) else name)
     except Exception:  # noqa: BLE001 - whatever a store raises, its files are still identified by their names
         return None

@@ -54,16 +54,12 @@ def facts_in(found: Any) -> FileMetadata:
     size = found.get("size")
     known = [str(found[key]) for key in (*_VERSIONS, *_TIMES) if found.get(key) is not None]
     if not known:  # a file system with words of its own, such as "created"
-        known = [
-            hashlib.blake2b(str(sorted(found.items())).encode(errors="surrogateescape"), digest_size=8).hexdigest()
-        ]
-    written = [str(found[key]) for key in _TIMES if found.get(key) is not None]
-    return FileMetadata(
-        None if size is None or not found.get("partial", True) else int(size),
-        " ".join([str(size), *known]),
-        str(found.get("ETag") or found.get("etag") or ""),
-        written[0] if written else "",
-    )
+        text = str(sorted(found.items())).encode(errors="surrogateescape")
+        known = [hashlib.blake2b(text, digest_size=8).hexdigest()]
+    written = next((str(found[key]) for key in _TIMES if found.get(key) is not None), "")
+    etag = str(found.get("ETag") or found.get("etag") or "")
+    by_ranges = None if size is None or not found.get("partial", True) else int(size)
+    return FileMetadata(by_ranges, " ".join([str(size), *known]), etag, written)
 
 
 def changed(path: str, before: FileMetadata, now: FileMetadata) -> DataLossError | None:
@@ -107,6 +103,12 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 def is_web(system: Any) -> bool:
     """True for fsspec's file system of web servers."""
     return any(kind.__module__ == "fsspec.implementations.http" for kind in type(system).__mro__)
+
+
+def ukey_of(system: Any, name: str) -> str:
+    """Which version of a file it is, by the key of fsspec; in an archive, whose key is another each time, by its entry."""
+    in_archive = any(kind.__module__ == "fsspec.archive" for kind in type(system).__mro__)
+    return facts_of(system, name).version if in_archive else str(system.ukey(name))
 
 
 def described_ranges(

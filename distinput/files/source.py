@@ -28,6 +28,7 @@ from distinput.files.range_requests import (
     facts_of,
     fetch,
     is_web,
+    ukey_of,
 )
 from distinput.files.remote import RemoteFile, RemoteStream
 from distinput.files.retries import raise_told, what_failed
@@ -358,7 +359,7 @@ def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
     if hasattr(system, "stamped_info"):
         stamp, found = system.stamped_info(name)
         return stamp, facts_in(found)
-    known = str(system.ukey(name))
+    known = ukey_of(system, name)
     if not is_web(system):
         return known, None
     facts = facts_of(system, name)  # fsspec's is a hash of the URL
@@ -425,14 +426,17 @@ def open_binary(path: str) -> BinaryIO:
         local = local_path(path)
         if local is not None:
             return cast(BinaryIO, LocalFile(local))
-        system, _ = file_system(path)
-        file: Any = asked(path, lambda system, name: system.open(name, "rb"))
-        # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
-        if isinstance(file, io.BytesIO):
-            return io.BytesIO(file.getvalue())
-        if not hasattr(file, "fs"):
-            file.fs = system  # keeps the archive open as long as the file inside it
-        return cast(BinaryIO, file)
+        return asked(path, _open_in)
+
+
+def _open_in(system: Any, name: str) -> BinaryIO:
+    file: Any = system.open(name, "rb")
+    # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
+    if isinstance(file, io.BytesIO):
+        return io.BytesIO(file.getvalue())
+    if not hasattr(file, "fs"):
+        file.fs = system  # keeps the archive open as long as the file inside it
+    return cast(BinaryIO, file)
 
 
 def open_ranges(path: str, *, in_order: bool = False) -> BinaryIO:

@@ -7,13 +7,15 @@ import threading
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from shutil import make_archive
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+import distinput as di
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, StateError
 from distinput.files.compression import encoder_of
 from distinput.files.paths import list_matching
 from distinput.files.sink import Sink
@@ -188,6 +190,29 @@ def test_files_inside_archives(tmp_path: Path) -> None:
     assert paths == [f"zip://{name}.txt::{tmp_path}/a.zip" for name in "ab"]
     for path, want in zip(paths, ([b"one", b"two"], [b"three"]), strict=True):
         check_positions(TextLines(), path, want)
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_files_inside_archives_have_one_version(tmp_path: Path, kind: str) -> None:
+    def archive_of(content: bytes) -> None:
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "in" / "a.txt").write_bytes(content)
+        make_archive(str(tmp_path / "a"), kind, tmp_path / "in", "a.txt")
+
+    archive_of(b"one\ntwo\n")
+    path = f"{kind}://a.txt::{tmp_path}/a.{kind}"
+    version = stamp_of(path)
+    assert stamp_of(path) == version
+    with open_binary(path) as opened:
+        assert opened.read() == b"one\ntwo\n"
+    with iter(di.data.TextLineDataset(path)) as iterator:
+        next(iterator)
+        state = iterator.state()
+    assert list(di.data.TextLineDataset(path).restore(state)) == [b"two"]
+    archive_of(b"one\nothers\n")
+    assert stamp_of(path) != version
+    with pytest.raises(StateError, match="another size"):
+        di.data.TextLineDataset(path).restore(state)
 
 
 def test_pipes_are_read_from_front_to_back() -> None:
