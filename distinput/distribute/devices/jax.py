@@ -141,7 +141,7 @@ class JaxArrays:
             return dtype
         if not jax.config.jax_enable_x64:
             return _FLOAT32
-        return np.dtype(np.int64 if self.kind(dtype) == "i" else np.uint64)
+        return np.dtype(np.float64) if dtype.itemsize == 8 else np.dtype(f"{self.kind(dtype)}8")
 
     @staticmethod
     def sum(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
