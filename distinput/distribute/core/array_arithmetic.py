@@ -134,11 +134,11 @@ class NumpyArrays:
 
     @staticmethod
     def wide(dtype: Any) -> Any:
-        """64 bits for integers, 32 for small floats."""
+        """See `ArrayOps.wide`."""
         if dtype.itemsize < _FLOAT32.itemsize and NumpyArrays.kind(dtype) == "f":
             return _FLOAT32
         if dtype.kind in "iu":
-            return _FLOAT64 if dtype.itemsize == 8 else np.dtype(f"{dtype.kind}8")
+            return _FLOAT64 if dtype.itemsize == 8 else _INT64
         return dtype
 
     @staticmethod
@@ -198,7 +198,7 @@ class NumpyArrays:
     to_host = staticmethod(np.asarray)
 
 
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_INT64, _FLOAT32, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64)
 
 NUMPY = NumpyArrays()
 """The arrays of the host."""
@@ -537,7 +537,7 @@ def _exact_sum(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
     if array.dtype.kind == "f":
         return bands_of(array, axes)
     low = array & 0xFFFFFFFF  # a float holds each half
-    return joined([bands_of(low, axes), bands_of((array - low).astype(np.float64), axes)])
+    return joined([bands_of(low, axes), bands_of(array - low, axes)])
 
 
 def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtype: np.dtype[Any]) -> Any:
@@ -552,8 +552,8 @@ def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtyp
                 f"reduce: all values must have the same size and shape, got {list(sums[0].digits.shape[1:])} on replica 0 and "
                 f"{list(part.digits.shape[1:])} on replica {i}"
             )
-    kept = dtype if dtype.kind == "f" else _FLOAT64
-    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), kept)
+    made = dtype if dtype.kind == "f" else _FLOAT64
+    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), made)
 
 
 def reduce_undistributed(

@@ -130,12 +130,12 @@ class TorchArrays:
         return getattr(torch, name)
 
     def wide(self, dtype: Any) -> Any:
-        """64 bits for integers, 32 for small floats."""
+        """See `ArrayOps.wide`."""
         kind = self.kind(dtype)
         if kind == "f" and dtype.itemsize < torch.float32.itemsize:
             return torch.float32
         if kind in "iu":
-            return torch.float64 if dtype.itemsize == 8 else torch.int64 if kind == "i" else torch.uint64
+            return torch.float64 if dtype.itemsize == 8 else torch.int64
         return dtype
 
     @staticmethod
