@@ -3,6 +3,8 @@
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
 from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any, Self
@@ -76,6 +78,8 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list) or isinstance(other, list):
         items, bare = (one, other) if isinstance(one, list) else (other, one)
         return same(items[0], bare) if len(items) == 1 else not items and _missing(bare)
+    if {type(one), type(other)} == {Decimal, bytes}:  # most formats hold the text of the digits
+        one, other = [f"{each:f}".encode() if isinstance(each, Decimal) else each for each in (one, other)]
     return bool(one == other) or (_missing(one) and _missing(other))
 
 
@@ -88,6 +92,8 @@ def _plain(value: Any) -> Any:
         return value.to_list()
     if hasattr(value, "tolist"):
         return value.tolist()
+    if type(value) is date:
+        return datetime.combine(value, time())
     return value.encode() if isinstance(value, str) else value
 
 

@@ -90,6 +90,18 @@ def test_a_program_gives_the_numbers_of_threads(backend: str, count: int, rows: 
         np.testing.assert_allclose(got, b, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_means_of_large_integers_do_not_wrap_in_torch(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    rows = np.array([2**62, 2**62 + 2**61, 3], dtype) * np.array(1 + (dtype == "uint64"), dtype)
+    value = di.distribute.PerReplica([torch.from_numpy(part) for part in (rows[:1], rows[1:])])
+    strategy = strategy_of("torch", 2)
+    each = di.distribute.PerReplica([torch.from_numpy(part) for part in (rows[:1], rows[1:2])])
+    for how in ({}, {"deterministic": True}):
+        assert strategy.reduce("MEAN", value, axis=0, **how) == sum(rows.tolist()) / 3
+        assert strategy.reduce("MEAN", each, axis=None, **how).tolist() == [sum(rows[:2].tolist()) / 2]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_results_lie_on_the_first_device_and_each_replicas_own(backend: str) -> None:
     strategy = strategy_of(backend, 3)

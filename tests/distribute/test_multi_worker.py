@@ -240,7 +240,7 @@ def test_a_deterministic_reduction_of_integers_is_exact_across_workers() -> None
             strategy.reduce("SUM", di.distribute.PerReplica([mixed]), axis=0, deterministic=True)
         return int(total), float(mean), float(each)
 
-    assert on_workers([1, 1], body) == [(2**54 + 2, float(np.int64(2**54 + 2) / 3), 0.5)] * 2
+    assert on_workers([1, 1], body) == [(2**54 + 2, (2**54 + 2) / 3, 0.5)] * 2
 
 
 def test_replica_context_across_workers() -> None:

@@ -13,6 +13,7 @@ from distinput.distribute.core.array_arithmetic import (
     reduce_rows,
     reduce_undistributed,
 )
+from distinput.distribute.core.replica_reducer import LocalReducer
 from distinput.errors import InvalidArgumentError
 
 ints = st.lists(st.lists(st.integers(-1000, 1000), max_size=6), min_size=1, max_size=6)
@@ -62,6 +63,22 @@ def test_means_of_small_integers_do_not_wrap() -> None:
     parts = [np.array([200], np.uint8), np.array([100], np.uint8)]
     assert reduce_parts(ReduceOp.MEAN, parts).tolist() == [150.0]
     assert reduce_rows(ReduceOp.MEAN, parts, 0) == 150.0
+
+
+@given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=3), min_size=2, max_size=4), st.booleans())
+def test_means_of_large_integers_do_not_wrap(rows: list[list[int]], signed: bool) -> None:
+    first, dtype = (2**63, np.int64) if signed else (0, np.uint64)
+    whole = [x - first for row in rows for x in row]
+    parts = [np.array([x - first for x in row], dtype) for row in rows]
+    mean = reduce_rows(ReduceOp.MEAN, parts, 0)
+    assert mean.dtype == np.float64
+    if whole:
+        most = max(map(abs, whole))
+        assert abs(mean - sum(whole) / len(whole)) <= most * len(whole) * 2.0**-52
+        alike = [np.array(whole, dtype), np.array(whole[::-1], dtype)]
+        assert np.abs(reduce_parts(ReduceOp.MEAN, alike) - np.add(*map(np.float64, alike)) / 2).max() <= most * 2.0**-52
+        exact = [LocalReducer().reduce(ReduceOp.MEAN, some, 0, deterministic=True) for some in (parts, alike[:1])]
+        assert exact == [sum(whole) / len(whole)] * 2
 
 
 def test_the_mean_of_one_part_keeps_integers() -> None:

@@ -2,6 +2,8 @@
 """A flipped byte, a lost file, a swapped record and workers that lose something are found; sound files are sound."""
 
 import shutil
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError, NotFoundError
 from distinput.files.manifest import save_manifest
 from distinput.inspect import verification
+from distinput.inspect.conversion import convert
 from distinput.inspect.verification import verify
 from distinput.sharding.policies import auto_shard
 from tests.depth import cases
@@ -79,6 +82,18 @@ def test_a_swapped_record_is_found(tmp_path_factory: pytest.TempPathFactory, dat
     (finding,) = verify(str(folder / "b"), against=str(folder / "a"), workers=()).findings
     assert finding.check == "against"
     assert f"record {first} is not record {first} of " in finding.problem
+
+
+@pytest.mark.parametrize("to", ["arrow", "csv", "jsonl", "parquet"])
+def test_decimals_and_dates_are_those_of_any_format(tmp_path: Path, to: str) -> None:
+    prices = pa.array([Decimal("1.50"), Decimal("-0.01")], pa.decimal128(10, 2))
+    days = pa.array([date(2024, 2, 29), date(1969, 12, 31)], pa.date64())
+    for name, price in (("a", prices), ("b", prices[::-1])):
+        pq.write_table(pa.table({"price": price, "day": days}), tmp_path / f"{name}.parquet")
+    convert(str(tmp_path / "a.parquet"), str(tmp_path / "to"), to)
+    assert verify(str(tmp_path / "to"), against=str(tmp_path / "a.parquet"), workers=()).findings == ()
+    (finding,) = verify(str(tmp_path / "to"), against=str(tmp_path / "b.parquet"), workers=()).findings
+    assert "'price' is" in finding.problem
 
 
 def test_workers_that_lose_or_repeat_records_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

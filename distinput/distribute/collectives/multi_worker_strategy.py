@@ -19,7 +19,8 @@ from distinput.distribute.core.array_arithmetic import (
     ArrayOps,
     Bands,
     ReduceOp,
-    all_integers,
+    added_as,
+    added_as_integers,
     check_alike,
     check_gather,
     check_numbers,
@@ -127,12 +128,12 @@ class DeviceExchange:
         shape, counts = every[0].shape, [count for note in notes for count in note.counts]
         held = [len(note.known) for note in notes]
         if axis is None and prod(shape) * dtype.itemsize >= self._large:
-            summed = self._summed(description, values, shape, ops.wide(dtype) if op is ReduceOp.MEAN else dtype)
+            summed = self._summed(description, values, shape, added_as(op, dtype, ops))
             if summed is not None:
                 return summed if op is ReduceOp.SUM else ops.mean(summed, len(counts), dtype)
         stacked = ops.concatenate([value[None] for value in values], 0) if values else None
         sizes = [n * prod(shape) for n in held]
-        added = dtype if op is ReduceOp.SUM or axis is None else ops.wide(dtype)
+        added = dtype if axis is None else added_as(op, dtype, ops)
         found = self._gathered(description, stacked, sizes, added)
         rows = [row for flat, n in zip(found, held, strict=True) for row in flat.reshape(n, *shape)]
         if axis is None:
@@ -325,7 +326,7 @@ class WorkersReducer(LocalReducer):
             if not arrays or arrays[0].nbytes < _LARGE:
                 return None, arrays
             check_numbers(arrays, op)
-            wide = NUMPY.wide(arrays[0].dtype) if op is ReduceOp.MEAN else arrays[0].dtype
+            wide = added_as(op, arrays[0].dtype)
             total = np.asarray(reduce_parts(ReduceOp.SUM, [array.astype(wide, copy=False) for array in arrays]))
             return {"dtype": dtype_code(arrays[0].dtype), "shape": list(total.shape), "count": len(arrays)}, []
 
@@ -341,7 +342,7 @@ class WorkersReducer(LocalReducer):
         check_alike(every)
         dtype = np.dtype(large[0]["dtype"])
         if total is None:  # this worker has no data
-            total = np.zeros(large[0]["shape"], NUMPY.wide(dtype) if op is ReduceOp.MEAN else dtype)
+            total = np.zeros(large[0]["shape"], added_as(op, dtype))
         summed = self._peers.group.all_reduce(total, "sum", **self._peers.said(description))
         return summed[()] if op is ReduceOp.SUM else NUMPY.mean(summed, len(every), dtype)
 
@@ -349,7 +350,7 @@ class WorkersReducer(LocalReducer):
         self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
     ) -> Any:
         def local() -> tuple[Any, list[Any]]:
-            if all_integers(parts):  # sums are exact in any order
+            if added_as_integers(op, parts):
                 return _sums(op, parts, axis, there)
             sums, counts, dtype = exact_rows(op, parts, axis)
             sums, counts = list(compress(sums, there)), list(compress(counts, there))
@@ -363,7 +364,7 @@ class WorkersReducer(LocalReducer):
         counts: list[int] = []
         found = self._peers.exchange(description, local)
         dtype = _dtype_of([note for note, _ in found])
-        if dtype.kind in "iu":
+        if added_as(op, dtype).kind in "iu":
             return _total(op, axis, found)
         for note, arrays in found:
             specials = iter(arrays[len(note["first"]) :])

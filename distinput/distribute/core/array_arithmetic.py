@@ -54,7 +54,8 @@ class ArrayOps(Protocol):
     def wide(self, dtype: Any) -> Any:
         """The dtype in which values are added for a mean: a wider one for integers and small floats, any other itself.
 
-        Integers would wrap around, and floats of fewer than 32 bits can hold neither large sums nor large counts.
+        Integers would wrap around, so those of 64 bits are added as floats. Floats of fewer than 32 bits can hold neither large
+        sums nor large counts.
         """
 
     def sum(self, array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
@@ -133,10 +134,12 @@ class NumpyArrays:
 
     @staticmethod
     def wide(dtype: Any) -> Any:
-        """64 bits for integers, 32 for small floats."""
+        """See `ArrayOps.wide`."""
         if dtype.itemsize < _FLOAT32.itemsize and NumpyArrays.kind(dtype) == "f":
             return _FLOAT32
-        return {"i": _INT64, "u": _UINT64}.get(dtype.kind, dtype)
+        if dtype.kind in "iu":
+            return _FLOAT64 if dtype.itemsize == 8 else _INT64
+        return dtype
 
     @staticmethod
     def sum(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
@@ -195,7 +198,7 @@ class NumpyArrays:
     to_host = staticmethod(np.asarray)
 
 
-_INT64, _UINT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.uint64), np.dtype(np.float32)
+_INT64, _FLOAT32, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.float64)
 
 NUMPY = NumpyArrays()
 """The arrays of the host."""
@@ -429,9 +432,14 @@ def _check_dtype(dtype: Any, first: Any, replica: int, ops: ArrayOps, what: str 
         )
 
 
-def all_integers(parts: Sequence[Any]) -> bool:
-    """True if all parts are of integers, whose sums are exact in any order."""
-    return all(np.asarray(part).dtype.kind in "iu" for part in parts)
+def added_as(op: ReduceOp, dtype: Any, ops: ArrayOps = NUMPY) -> Any:
+    """The dtype in which values are added; integers are exact in any order."""
+    return dtype if op is ReduceOp.SUM else ops.wide(dtype)
+
+
+def added_as_integers(op: ReduceOp, parts: Sequence[Any]) -> bool:
+    """True if all parts are added as integers."""
+    return all(added_as(op, np.asarray(part).dtype).kind in "iu" for part in parts)
 
 
 def reduce_rows(op: ReduceOp, parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMPY) -> Any:
@@ -468,7 +476,7 @@ def row_sums(op: ReduceOp, parts: Sequence[Any], axis: Any, ops: ArrayOps = NUMP
     arrays = [_numbers(part, op, ops) for part in parts]
     axes = [check_axis(axis, array.ndim) for array in arrays]
     dtype = arrays[0].dtype
-    wide = dtype if op is ReduceOp.SUM else ops.wide(dtype)
+    wide = added_as(op, dtype, ops)
     _check_dtypes(arrays, ops)
     sums = [ops.sum(array, of, wide) for array, of in zip(arrays, axes, strict=True)]
     return sums, [_count(array, of) for array, of in zip(arrays, axes, strict=True)], dtype
@@ -511,7 +519,7 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
     """As `row_sums`, with exact sums."""
     arrays = [_numbers(part, op, NUMPY) for part in parts]
     _check_dtypes(arrays, NUMPY)
-    if arrays[0].dtype.kind != "f":
+    if arrays[0].dtype.kind not in "fiu":
         cure = (
             "reduce .real and .imag one by one"
             if arrays[0].dtype.kind == "c"
@@ -522,7 +530,14 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
         )
     axes = [check_axis(axis, array.ndim) for array in arrays]
     counts = [_count(array, of) for array, of in zip(arrays, axes, strict=True)]
-    return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
+    return [_exact_sum(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
+
+
+def _exact_sum(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
+    if array.dtype.kind == "f":
+        return bands_of(array, axes)
+    low = array & 0xFFFFFFFF  # a float holds each half
+    return joined([bands_of(low, axes), bands_of(array - low, axes)])
 
 
 def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtype: np.dtype[Any]) -> Any:
@@ -537,7 +552,8 @@ def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtyp
                 f"reduce: all values must have the same size and shape, got {list(sums[0].digits.shape[1:])} on replica 0 and "
                 f"{list(part.digits.shape[1:])} on replica {i}"
             )
-    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), dtype)
+    made = dtype if dtype.kind == "f" else _FLOAT64
+    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), made)
 
 
 def reduce_undistributed(

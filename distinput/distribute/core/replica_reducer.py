@@ -11,7 +11,8 @@ from distinput.distribute.core.array_arithmetic import (
     NUMPY,
     ArrayOps,
     ReduceOp,
-    all_integers,
+    added_as,
+    added_as_integers,
     arrays_of,
     check_axis,
     exact_rows,
@@ -126,7 +127,8 @@ class LocalReducer:
         kept = call.kept(parts)
         if self.arrays is not None and (ops := self._library(kept)) is not None:
             return self._on_devices(ops, op, kept, axis, deterministic)
-        if deterministic and not all_integers(kept):  # sums of integers are exact in any order
+        added = ReduceOp.SUM if axis is None and len(kept) == 1 else op  # the mean of one value is itself
+        if deterministic and not added_as_integers(added, kept):
             return exact_total(op, *exact_rows(op, kept, axis))
         return reduce_parts(op, kept) if axis is None else reduce_rows(op, kept, axis)
 
@@ -361,11 +363,11 @@ def reduce_ragged(
         if set(range(rank + 1)) <= set(axes):
             inner = tuple([axis - rank for axis in axes if axis >= rank])
             return first, inner, [part.flat_values for part in parts], None
-        if deterministic and first.dtype.kind not in "iu":
+        wide = added_as(op, first.dtype)
+        if deterministic and wide.kind not in "iu":
             raise InvalidArgumentError(
                 f"{who}: deterministic=True of ragged tensors needs all ragged axes, {tuple(range(rank + 1))}, got {axis}"
             )
-        wide = first.dtype if op is ReduceOp.SUM else NUMPY.wide(first.dtype)
         sums = [ragged_tensor.sums_over(part, axes, wide) for part in parts]
         counts = [ragged_tensor.counts_over(part, axes) for part in parts]
         if any(is_ragged(part) for part in sums):

@@ -134,14 +134,14 @@ class JaxArrays:
         return jnp.dtype(name)
 
     def wide(self, dtype: Any) -> Any:
-        """64 bits for integers; where JAX has none, its float, which loses digits but does not wrap around."""
+        """See `ArrayOps.wide`; where JAX has no 64 bits, integers are added as its float."""
         if self.kind(dtype) == "f" and dtype.itemsize < _FLOAT32.itemsize:
             return _FLOAT32
         if self.kind(dtype) not in "iu":
             return dtype
         if not jax.config.jax_enable_x64:
             return _FLOAT32
-        return np.dtype(np.int64 if self.kind(dtype) == "i" else np.uint64)
+        return np.dtype(np.float64 if dtype.itemsize == 8 else np.int64)
 
     @staticmethod
     def sum(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:

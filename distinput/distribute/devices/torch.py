@@ -130,18 +130,22 @@ class TorchArrays:
         return getattr(torch, name)
 
     def wide(self, dtype: Any) -> Any:
-        """64 bits for integers, 32 for small floats."""
+        """See `ArrayOps.wide`."""
         kind = self.kind(dtype)
         if kind == "f" and dtype.itemsize < torch.float32.itemsize:
             return torch.float32
-        return torch.int64 if kind == "i" else torch.uint64 if kind == "u" else dtype
+        if kind in "iu":
+            return torch.float64 if dtype.itemsize == 8 else torch.int64
+        return dtype
 
     @staticmethod
     def sum(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
         """See `ArrayOps.sum`."""
         if not axes:  # which torch takes for all of them
             return array.detach().to(dtype, copy=True)
-        return torch.sum(array.detach().to(_added_as(array.dtype)), dim=axes, dtype=_added_as(dtype)).to(dtype)
+        within = _added_as(dtype)
+        array = array.detach().to(within) if array.dtype in _NOT_ADDED else array.detach()
+        return torch.sum(array, dim=axes, dtype=within).to(dtype)
 
     def total(self, arrays: Sequence[Any], dtype: Any) -> Any:
         """See `ArrayOps.total`."""
