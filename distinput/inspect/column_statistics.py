@@ -176,11 +176,7 @@ class NumericStatistics:
         self.histogram.add(finite)
         if self._base is None:
             self._base = _base_of(finite)
-        if (
-            self._unit == 1
-            and values.dtype.kind == "f"
-            and max(abs(float(finite.min())), abs(float(finite.max()))) > _LARGE
-        ):
+        if self._unit == 1 and values.dtype.kind == "f" and float(np.abs(finite).max()) > _LARGE:
             self._unit, self._shift, self._squares = _UNIT, self._shift / _UNIT, self._squares / _UNIT / _UNIT
         apart = (
             _apart(finite, self._base) if self._unit == 1 else finite.astype(np.float64) / _UNIT - self._base / _UNIT

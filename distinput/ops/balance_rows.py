@@ -78,11 +78,14 @@ class BalanceRows(OneForOne):
         return concat_blocks([self._balanced(block.rows(i, i + 1)) for i in range(block.size)]) if block.size else block
 
     def _balanced(self, one: Block) -> Block:
-        """A batch, as a block of one element, with its rows in another order."""
         batch = one.materialize()
-        rows = batch.unstack()
+        return self.ordered(batch, batch)
+
+    def ordered(self, one: Block, batch: Block) -> Block:
+        """Something of each row of a batch, in the order in which the rows come; both are blocks of one element."""
+        rows = one.unstack()
         order = self.order(batch.row(0), rows.size)
-        return batch if self.pieces < 2 else rows.take(order).stack(rows.size)
+        return one if self.pieces < 2 or rows.size < 2 else rows.take(order).stack(rows.size)
 
     def order(self, batch: Any, count: int) -> Ints:
         """The order in which the rows of a batch come."""

@@ -491,9 +491,9 @@ thread, and to wait for it, takes as long as to decode it."""
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run, pace: Pace) -> Stream:
     """The rows of portions, in order.
 
-    Once a second block is requested, or from the beginning if one was in the last pass, portions are decoded on threads,
-    during which the GIL is free: as many as the run has room for, and none on a single core. States do not depend on it, and
-    errors keep their place.
+    Once a second block is requested, portions are decoded on threads, during which the GIL is free: as many as the run has
+    room for, and none on a single core. Behind a pass that requested one, those of the first file are from the beginning.
+    States do not depend on it, and errors keep their place.
 
     Args:
       portions: each with the mark of its file and the place that `run.reading` reports, which is kept up to date.
@@ -575,6 +575,7 @@ class _Ahead:
         self._most = run.read_ahead.pieces
         self._decoding: deque[_Pulled] = deque()
         self._held: _Pulled | None = None
+        self._place: ReadingPlace = {}  # of the last portion that a thread decodes
         self._reading: Callable[[], str] | None = None
 
     def next(self) -> _Pulled | None:
@@ -607,13 +608,17 @@ class _Ahead:
                 self._most = 0
                 return
             self._held = pulled
-            portion = None if isinstance(pulled.item, Exception) else pulled.item[2]
-            if portion is None or isinstance(portion, Failure) or not self._may_begin(portion, most):
+            if isinstance(pulled.item, Exception):
+                return
+            _, place, portion = pulled.item
+            if self._decoding and place is not self._place and not self.pace.goes_on:
+                return  # the first block need not wait until further files are opened
+            if isinstance(portion, Failure) or not self._may_begin(portion, most):
                 return
             under_way = self._run.read_ahead.under_way(portion.nbytes, waits=portion.waits)
             pulled.future = self._run.shared_pool("decoding", under_way).submit(portion.decode)
             self._decoding.append(pulled)
-            self._held = None
+            self._held, self._place = None, place
 
     def _may_begin(self, portion: Portion, most: float) -> bool:
         if portion.nbytes > most or self._run.cancelled.is_set() or (cores() == 1 and not portion.waits):

@@ -398,7 +398,8 @@ def array_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Arr
     if "data" in saved:
         raw = base64.b64decode(saved["data"])
         with _naming_array(saved):
-            return np.frombuffer(raw, dtype).reshape(saved["shape"]) if raw else np.empty(saved["shape"], dtype)
+            flat: Array = np.frombuffer(raw, dtype) if raw else np.zeros(0 if dtype.itemsize else saved["shape"], dtype)
+            return flat.reshape(saved["shape"])
     array = fetch(saved["array"])
     if list(array.shape) != saved["shape"] or (dtype.names is None and array.dtype.itemsize != dtype.itemsize):
         raise DataLossError(

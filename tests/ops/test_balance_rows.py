@@ -57,6 +57,11 @@ def test_ragged_batches() -> None:
     assert [part.row_lengths().tolist() for part in step.values] == [[9, 1], [1, 9]]
 
 
+def test_batches_without_rows_are_steps() -> None:
+    ds = D.range(6).batch(2).map(lambda rows: rows[rows < 3])
+    assert steps_of(2, ds) == [[[1], [0]], [[2], []], [[], []]]
+
+
 @pytest.mark.parametrize("replicas", [[1, 1], [2, 1], [2, 2]])
 def test_workers_take_the_same_steps_as_one(replicas: list[int]) -> None:
     ds = D.from_tensor_slices(SIZES).filter(lambda n: n % 7 != 0).batch(24)

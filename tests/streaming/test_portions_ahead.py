@@ -42,14 +42,17 @@ class Portions:
         follows: bool = False,
         waits: bool = False,
         arrived: threading.Event | None = None,
+        of_a_file: int = 1,
     ) -> None:
-        self.arrived = arrived
+        self.arrived, self.of_a_file = arrived, of_a_file
         self.count, self.blocks, self.nbytes, self.follows, self.waits = count, blocks, nbytes, follows, waits
         self.decoded: list[tuple[int, int]] = []
 
     def __iter__(self) -> Iterator[Any]:
+        place: dict[str, Any] = {}
         for number in range(self.count):
-            yield {"input": number}, {}, self.portion(number)
+            place = place if number % self.of_a_file else {}
+            yield {"input": number}, place, self.portion(number)
 
     def portion(self, number: int) -> Portion:
         def decode() -> int:
@@ -90,10 +93,11 @@ def test_the_first_block_alone_takes_one_portion() -> None:
         assert portions.numbers == [0]
 
 
-def test_a_pass_begins_ahead_behind_one_that_asked_for_more_than_its_first_block() -> None:
+@pytest.mark.parametrize("of_a_file, begun", [(9, [0, 1, 2, 3]), (3, [0, 1, 2]), (1, [0, 1])])
+def test_a_pass_begins_ahead_in_its_first_file_behind_one_that_went_on(of_a_file: int, begun: list[int]) -> None:
     pace = ahead.Pace()
-    for asks_for_more, expected in ((True, [0]), (False, [0, 1, 2, 3]), (True, [0]), (True, [0, 1, 2, 3])):
-        portions = Portions(9)
+    for asks_for_more, expected in ((True, [0]), (False, begun), (True, [0]), (True, begun)):
+        portions = Portions(9, of_a_file=of_a_file)
         with Run() as run:
             stream = ahead.portions_ahead(iter(portions), run, pace)
             first = [next(stream)]

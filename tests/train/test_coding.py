@@ -111,6 +111,7 @@ def test_a_header_that_nobody_saved_is_damage(header: Any) -> None:
     [
         {"dtype": "object", "shape": [1], "data": "AAAAAAAAAAA="},
         {"dtype": "[('a', '<i4')]", "shape": [2], "data": "AAAA"},
+        {"dtype": "[('a', '<i4')]", "shape": [2], "data": ""},
         {"dtype": "object", "shape": [1], "strings": {"lengths": [1], "kinds": [2], "data": [255]}},
     ],
 )
