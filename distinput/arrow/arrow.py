@@ -708,18 +708,13 @@ def _dtype_of(kind: Any) -> np.dtype[Any] | None:
     return None
 
 
+_TEXTS = ("string", "binary", "large_string", "large_binary", "fixed_size_binary", "string_view", "binary_view")
+
+
 @lru_cache(maxsize=1024)
 def is_text(kind: Any) -> bool:
     """Whether values are text or bytes, however they are stored."""
-    return bool(
-        types.is_string(kind)
-        or types.is_binary(kind)
-        or types.is_large_string(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or types.is_string_view(kind)
-        or types.is_binary_view(kind)
-    )
+    return any(getattr(types, f"is_{name}")(kind) for name in _TEXTS)
 
 
 def is_list(kind: Any) -> bool:

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from distinput.data.progress import ShownPass
     from distinput.data.recording import Recording
     from distinput.data.stats import Stats
-    from distinput.data.transformations import (
-        Transformations,
-    )  # the stub that docs/make_stub.py writes; there is no such class
+
+    # Its stub is written by docs/make_stub.py; there is no such class.
+    from distinput.data.transformations import Transformations
     from distinput.files import folder as folders
     from distinput.files import mounts, paths
     from distinput.names import absent, words

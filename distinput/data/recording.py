@@ -250,9 +250,7 @@ def chrome_trace(trace: Trace, begin: float = 0.0) -> str:
     microseconds.
     """
     rows = {thread: index for index, thread in enumerate(trace.threads, start=1)}
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "distinput"}}
-    ]
+    events = [_named("process_name", 0, {"name": "distinput"})]
     for thread, row in rows.items():
         events.append(_named("thread_name", row, {"name": trace.threads[thread]}))
         events.append(_named("thread_sort_index", row, {"sort_index": row}))

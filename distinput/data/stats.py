@@ -172,9 +172,8 @@ def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) 
     for name, counter in named.items():
         threads.setdefault(counter.thread, {})[name] = counter.busy
         if counter.workers:
-            waiting = (
-                counter.waiting if name.endswith(":on_workers") else 0.0
-            )  # for their work, and for the way to them
+            # For their work, and for the way to them.
+            waiting = counter.waiting if name.endswith(":on_workers") else 0.0
             threads[name] = {name: max(counter.worked / counter.workers, waiting)}
     load = max(threads.values(), key=lambda steps: sum(steps.values()))
     slowest = max(load, key=lambda name: load[name])
@@ -275,10 +274,8 @@ def _cure(
     if step is not None and step.op == "on_workers" and counter.workers:
         share = counter.worked / counter.workers / load
         if share < 1 / 2:
-            return (
-                f'workers work for {share:.0%} of that, and the rest is transfer: target_workers="AUTO" keeps cheap work here',
-                _UNKNOWN,
-            )
+            cure = 'and the rest is transfer: target_workers="AUTO" keeps cheap work here'
+            return f"workers work for {share:.0%} of that, {cure}", _UNKNOWN
         less = f"{1 / (counter.workers + 1):.0%}"
         return f"one more than {counter.workers} workers would take up to {less} of that away", ""
     if isinstance(step, Reader):
@@ -324,10 +321,7 @@ def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]
         return cure, pace.at_once(counter.rows, calls, _CALLER)
     if _quick(counter, load):
         each = f"a call takes {seconds_text(load / counter.rows)}, and threads cannot shorten that"
-        return (
-            f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
-            UNTRIED,
-        )
+        return f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements", UNTRIED
     spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
     return f"{spread} if it computes in Python", UNTRIED
 
@@ -337,16 +331,12 @@ def _of_filter(rows: int, pace: _Pace) -> tuple[str, str]:
     parallel = "a map before it that returns the element and what the predicate says of it"
     if pace.waits:
         calls = min(MANY_CALLS, max(2, rows))
-        return (
-            f"it waits more than it computes: {parallel} waits for {calls} at a time with num_parallel_calls={calls}",
-            pace.at_once(rows, calls, _CALLER),
-        )
+        cure = f"{parallel} waits for {calls} at a time with num_parallel_calls={calls}"
+        return f"it waits more than it computes: {cure}", pace.at_once(rows, calls, _CALLER)
     if rows and pace.load / rows < _QUICK:
         each = f"a call takes {seconds_text(pace.load / rows)}"
-        return (
-            f'{each}: an expression of pyarrow, such as field("x") > 3, is evaluated for many elements at once',
-            UNTRIED,
-        )
+        cure = 'an expression of pyarrow, such as field("x") > 3, is evaluated for many elements at once'
+        return f"{each}: {cure}", UNTRIED
     return f"{parallel} is spread over processes by processes=True, if it computes in Python", UNTRIED
 
 
@@ -370,10 +360,7 @@ def _of_files(step: Reader, files: int, counter: OpCounters, pace: _Pace) -> tup
             if counter.blocks > files:  # larger ones are asked for in other pieces then
                 return cure, UNTRIED
             return cure, pace.at_once(files, most, _READER, _HANDED)
-        return (
-            "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster",
-            UNTRIED,
-        )
+        return "it waits for the storage: a copy nearby (cache_remote, cache) or several files are read faster", UNTRIED
     if getattr(step.format, "compression", None):
         more = f"num_parallel_reads={MANY_READS} decompresses several files at a time, and " if files > 1 else ""
         cure = f"its files are compressed as a whole: {more}Parquet, or files without compression, are read faster"

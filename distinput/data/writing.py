@@ -592,11 +592,7 @@ def save(
 
 
 def load(
-    path: Any,
-    element_spec: Any,
-    compression: str | None,
-    reader_func: Callable[[Any], Any] | None,
-    wait: bool,
+    path: Any, element_spec: Any, compression: str | None, reader_func: Callable[[Any], Any] | None, wait: bool
 ) -> Node:
     """The step that reads the saved elements."""
     directory = as_path(path)

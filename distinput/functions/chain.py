@@ -153,10 +153,8 @@ class Refills:
         if other is not self:
             one, another = _called(self._functions), _called(other._functions)
             whose = f"calls of {one}" if one == another else f"calls of {one} here and of {another} elsewhere"
-            calls, cure = (
-                f"{whose}, on several threads,",
-                "leave out prefetch and num_parallel_calls=, so that they take turns",
-            )
+            calls = f"{whose}, on several threads,"
+            cure = "leave out prefetch and num_parallel_calls=, so that they take turns"
         error = InvalidArgumentError(
             f"{self._op}: {calls} fill {what} over each other's results; make a new array in each call, keep one for each "
             f"thread (threading.local), or {cure}"

@@ -128,9 +128,7 @@ def _misfit(column: Column, leaf: LeafSpec, datasets_alike: bool) -> int | None:
         nests = [item.element_spec for item in column.items] if isinstance(column, Datasets) else [None]
         return _first_false(np.asarray([nest == leaf.element_spec for nest in nests]))
     assert isinstance(leaf, TensorSpec)
-    if isinstance(column, Datasets):
-        return 0
-    if column.dtype != leaf.dtype:
+    if isinstance(column, Datasets) or column.dtype != leaf.dtype:
         return 0
     if leaf.ragged_rank or column.ragged_rank is not None:
         return _ragged_misfit(column, leaf)

@@ -213,9 +213,8 @@ def _look_into(value: Any, found: set[int], seen: set[int], depth: int) -> None:
     if id(value) in seen or depth < 0:
         return
     seen.add(id(value))
-    if (isinstance(value, int | np.integer) and not isinstance(value, bool)) or (
-        isinstance(value, float) and value.is_integer()
-    ):
+    whole_float = isinstance(value, float) and value.is_integer()
+    if whole_float or (isinstance(value, int | np.integer) and not isinstance(value, bool)):
         found.add(int(value))
     elif isinstance(value, tuple | list | frozenset | set | Mapping):
         if len(value) <= 4 * _MOST_NUMBERS:

@@ -316,12 +316,7 @@ class Calling:
 
 
 def work(
-    chain: Calls,
-    part: Block,
-    over: Callable[[], bool] | None,
-    refills: Refills | None = None,
-    *,
-    tolerant: bool,
+    chain: Calls, part: Block, over: Callable[[], bool] | None, refills: Refills | None = None, *, tolerant: bool
 ) -> Done:
     """Call the functions on the elements of a part until `over` returns true or, unless `tolerant`, there is an error."""
     stride = 1 if over is not None else part.size

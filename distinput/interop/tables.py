@@ -492,9 +492,8 @@ def from_delta(
         of_table = f"Delta table {at_version.metadata().id}"
         wanted = _pinned("from_delta", of_table, version)
         if wanted is not None and wanted > at_version.version():
-            at_version = DeltaTable(
-                uri, None, options
-            )  # the newest; the library looks for a version far behind it for hours
+            # The newest; the library looks for a version far behind it for hours.
+            at_version = DeltaTable(uri, None, options)
         if wanted is not None and not 0 <= wanted <= at_version.version():
             raise InvalidArgumentError(
                 f"from_delta: the {of_table} has no version {wanted}; the newest one is {at_version.version()}"
@@ -516,9 +515,8 @@ def from_delta(
         nulls_of |= {name: value is None for name, value in values.items()}
         files[local_path(location) or location] = _ListedFile(each["num_records"], each["size_bytes"], values, nulls_of)
     snapshot = f"version {at_version.version()} of the {of_table}"
-    reader = _snapshot(
-        "from_delta", snapshot, schema, files, columns=columns, nulls=nulls, valid=valid, filesystem=filesystem
-    )
+    chosen = {"columns": columns, "nulls": nulls, "valid": valid, "filesystem": filesystem}
+    reader = _snapshot("from_delta", snapshot, schema, files, **chosen)
     return Dataset(handed_out(reader, text=text, nested=nested, decimals=decimals))
 
 
@@ -641,17 +639,8 @@ def from_iceberg(
         files[path] = _ListedFile(data_file.record_count, data_file.file_size_in_bytes, values, nulls_of)
     snapshot = f"snapshot {number} of the {of_table}"
     mapped = _mapped(table, logical)
-    reader = _snapshot(
-        "from_iceberg",
-        snapshot,
-        fields,
-        files,
-        mapped,
-        columns=columns,
-        nulls=nulls,
-        valid=valid,
-        filesystem=filesystem,
-    )
+    chosen = {"columns": columns, "nulls": nulls, "valid": valid, "filesystem": filesystem}
+    reader = _snapshot("from_iceberg", snapshot, fields, files, mapped, **chosen)
     return Dataset(handed_out(reader, text=text, nested=nested, decimals=decimals))
 
 

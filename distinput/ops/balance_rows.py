@@ -101,15 +101,10 @@ class BalanceRows(OneForOne):
     def _costs(self, batch: Any, count: int) -> Ints:
         """The costs of a batch as whole numbers; those of several modules sum to the same."""
         try:
-            costs = np.asarray(
-                called_once(calling(self.cost), batch) if callable(self.cost) else _named(self.cost, batch)
-            )
-            if (
-                costs.dtype.kind not in "iuf"
-                or costs.shape[:1] != (count,)
-                or costs.ndim > 2
-                or (count and not costs.size)
-            ):
+            given = called_once(calling(self.cost), batch) if callable(self.cost) else _named(self.cost, batch)
+            costs = np.asarray(given)
+            of_rows = costs.shape[:1] == (count,) and costs.ndim <= 2 and (costs.size or not count)
+            if costs.dtype.kind not in "iuf" or not of_rows:
                 raise InvalidArgumentError(
                     f"InputOptions(balance_replicas): cost must return one number for each of the {count} rows of a batch, or "
                     f"[{count}, modules], got {costs.dtype} of shape {list(costs.shape)}"

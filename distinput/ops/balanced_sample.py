@@ -230,15 +230,9 @@ class BalancedSample(Node):
         return epoch_of(epoch, 0) if self.on_end == "repeat" else epoch
 
     def start(self, epoch: int) -> State:
-        first = self.epoch_below(epoch)
-        return {
-            "inputs": [{"input": node.start(first), "skip": 0} for node in self.sources],
-            "epoch": epoch,
-            "from": 0,
-            "counts": [0] * len(self.sources),
-            "passes": [0] * len(self.sources),
-            "over": [],
-        }
+        first, k = self.epoch_below(epoch), len(self.sources)
+        inputs = [{"input": node.start(first), "skip": 0} for node in self.sources]
+        return {"inputs": inputs, "epoch": epoch, "from": 0, "counts": [0] * k, "passes": [0] * k, "over": []}
 
     def state_misfit(self, state: State) -> str | None:
         k = len(self.sources)

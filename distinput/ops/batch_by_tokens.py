@@ -25,7 +25,7 @@ from distinput.streaming.padding import Late, Padding, padding_fills
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
 
-_LAYOUTS = ("padded", "ragged")
+_LAYOUTS, _LONGER = ("padded", "ragged"), ("raise", "alone")
 _MANY = (1 << 31) - 1
 
 _Measured = tuple[Ints, Block, Callable[[int], Mark]]
@@ -84,10 +84,7 @@ class BatchByTokens(Node):
         for name, value in (("max_tokens", self.max_tokens), ("max_rows", self.max_rows)):
             if (value is not None or name == "max_tokens") and at_least("batch_by_tokens", name, value, 1) > _MANY:
                 raise InvalidArgumentError(f"batch_by_tokens: {name} must be below 2**31, got {value}")
-        for name, given, known in (
-            ("layout", self.layout, _LAYOUTS),
-            ("on_longer", self.on_longer, ("raise", "alone")),
-        ):
+        for name, given, known in (("layout", self.layout, _LAYOUTS), ("on_longer", self.on_longer, _LONGER)):
             if given not in known:
                 told = " or ".join(map(repr, known))
                 raise InvalidArgumentError(f"batch_by_tokens: {name} must be {told}, got {given!r}")

@@ -34,7 +34,7 @@ from distinput.plan.node import Node, Origin
 from distinput.run.run import CoreUse, Run, bytes_of, called_once, thread_use
 from distinput.values.buffers import alone, counts_are_exact
 from distinput.values.leaves import STRING, Dims, as_leaf, cast_within, dtype_of, is_ragged, lost, shape_of
-from distinput.values.nest import Structure, component, structure_of
+from distinput.values.nest import component, structure_of
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import DatasetSpec, LeafSpec, OptionalSpec, Spec, TensorSpec, shape_fits
 
@@ -278,9 +278,8 @@ def _calls(function: Any) -> bool:
     if "input" in names and "input" not in known:
         return True
     modules = [known[name].__name__ for name in names if isinstance(known.get(name), ModuleType)]
-    return any(_CALLS.get(module, set()) & names for module in modules) or any(
-        known.get(name) is sleep for name in names
-    )
+    sleeps = any(known.get(name) is sleep for name in names)
+    return sleeps or any(_CALLS.get(module, set()) & names for module in modules)
 
 
 def _is_no_file(value: io.IOBase) -> bool:
@@ -488,19 +487,15 @@ class Generator(Node):
         """The leaves of an element, cast and checked; `known` if it need not be adopted."""
         structure = self.signature.structure
         try:
-            element = _as_nest(element, structure)
+            if structure.kind == "tuple" and isinstance(element, list):  # lists stand for tuples
+                element = tuple(element)
             element = element if known else adopt(element)
         except TypeError as error:
-            raise TypeError(
-                f"from_generator: `generator` yielded an element that could not be converted: {error} (element {row})"
-            ) from None
+            raise _misfit(f"that could not be converted: {error}", row) from None
         try:
             given = structure.flatten(element)
         except TypeError as error:
-            raise TypeError(
-                f"from_generator: `generator` yielded an element that does not match the expected structure {structure}: "
-                f"{error} (element {row})"
-            ) from None
+            raise _misfit(f"that does not match the expected structure {structure}: {error}", row) from None
         leaves = []
         for leaf, spec, wanted in zip(given, self.signature.leaves, self._wanted, strict=True):
             if isinstance(spec, OptionalSpec):
@@ -512,10 +507,8 @@ class Generator(Node):
                 continue
             value = _cast(leaf, spec, row)
             if not shape_fits(shape_of(value), wanted):
-                raise TypeError(
-                    f"from_generator: `generator` yielded an element of shape {shape_of(value)} where an element of shape "
-                    f"{spec.shape} was expected (element {row})"
-                )
+                told = f"of shape {shape_of(value)} where an element of shape {spec.shape} was expected"
+                raise _misfit(told, row)
             if spec.sizes is not None and not spec.fits_value(value):
                 raise TypeError(
                     f"from_generator: `generator` yielded a SparseTensor of shape {value.tolist()} where one of shape "
@@ -764,11 +757,10 @@ def _are_as_said(values: Sequence[Any], leaf: TensorSpec) -> bool:
     return all({value.shape[axis] for value in values} == {n} for axis, n in enumerate(shape) if n is not None)
 
 
-def _as_nest(element: Any, structure: Structure) -> Any:
-    """Lists stand for tuples where the signature has tuples."""
-    if structure.kind == "tuple" and isinstance(element, list):
-        return tuple(element)
-    return element
+def _misfit(told: str, row: int, why: Exception | None = None) -> TypeError:
+    """The error for an element that is not what the signature says."""
+    place = f"element {row}" if why is None else f"element {row}; {why}"
+    return TypeError(f"from_generator: `generator` yielded an element {told} ({place})")
 
 
 _WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
@@ -791,20 +783,15 @@ def _cast(leaf: Any, spec: TensorSpec, row: int) -> Any:
         if listed and _WIDTH.get(dtype_of(made).kind, 0) > _WIDTH.get(spec.dtype.kind, 3):
             raise TypeError(f"{made.dtype} in a list becomes no {spec.dtype}; state {made.dtype}, or convert it")
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"from_generator: `generator` yielded an element that could not be converted to the expected type {spec.dtype}: "
-            f"{leaf!r} (element {row}; {error})"
-        ) from None
+        told = f"that could not be converted to the expected type {spec.dtype}: {leaf!r}"
+        raise _misfit(told, row, error) from None
     return array if array.ndim else array[()]
 
 
 def _optional(leaf: Any, spec: OptionalSpec, row: int) -> Any:
     """An Optional that the signature allows."""
     if not getattr(leaf, "is_optional", False) or not leaf.leaf_spec.is_subtype_of(spec):
-        raise TypeError(
-            f"from_generator: `generator` yielded an element that is not an Optional of {spec.element_spec}: {leaf!r} (element "
-            f"{row})"
-        )
+        raise _misfit(f"that is not an Optional of {spec.element_spec}: {leaf!r}", row)
     return leaf
 
 
@@ -818,10 +805,7 @@ def _ragged(leaf: Any, spec: TensorSpec, row: int) -> Any:
             else:
                 value = value.with_flat_values(cast_within(value.flat_values, spec.dtype))
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"from_generator: `generator` yielded an element that is not a ragged tensor of {spec}: {leaf!r} (element {row}; "
-            f"{error})"
-        ) from None
+        raise _misfit(f"that is not a ragged tensor of {spec}: {leaf!r}", row, error) from None
     if not spec.fits_value(value):
         raise TypeError(
             f"from_generator: `generator` yielded a ragged tensor of shape {value.shape} and ragged_rank {value.ragged_rank} "

@@ -66,16 +66,8 @@ class Keyed(Node):
         return None if sound else f"{self.op}: 'sent', 'flushed', 'failures' or 'inner' is damaged"
 
     def start(self, epoch: int) -> State:
-        return {
-            "epoch": epoch,
-            "input": self.input.start(epoch),
-            "skip": 0,
-            "from": 0,
-            "row": 0,
-            "sent": [],
-            "flushed": None,
-            "inner": None,
-        }
+        begin = {"epoch": epoch, "input": self.input.start(epoch), "skip": 0}
+        return {**begin, "from": 0, "row": 0, "sent": [], "flushed": None, "inner": None}
 
 
 def _is_integer(value: object) -> bool:
@@ -568,10 +560,8 @@ class BucketBySequenceLength(Keyed):
 
     def __post_init__(self) -> None:
         take_functions(self, "bucket_by_sequence_length", "element_length_func")
-        for name, given in (
-            ("bucket_boundaries", self.bucket_boundaries),
-            ("bucket_batch_sizes", self.bucket_batch_sizes),
-        ):
+        for name in ("bucket_boundaries", "bucket_batch_sizes"):
+            given = getattr(self, name)
             if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str | bytes):
                 raise TypeError(f"bucket_by_sequence_length: {name} must be a list of integers, got {given!r}")
             normalized(self, name, copy(given) if isinstance(given, list | tuple | np.ndarray) else list(given))

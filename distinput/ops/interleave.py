@@ -132,15 +132,8 @@ class Interleave(MakesDatasets):
         return replace(self, common_cycle=max(_COMMON_CYCLE, self.num_parallel_calls or 0)).same_as(self)
 
     def start(self, epoch: int) -> State:
-        return {
-            "epoch": epoch,
-            "input": self.input.start(epoch),
-            "skip": 0,
-            "turn": 0,
-            "done": 0,
-            "cycle": self.cycle,
-            "slots": [],
-        }
+        begin = {"epoch": epoch, "input": self.input.start(epoch), "skip": 0}
+        return {**begin, "turn": 0, "done": 0, "cycle": self.cycle, "slots": []}
 
     def state_misfit(self, state: State) -> str | None:
         turn, slots, cycle = state["turn"], state["slots"], state["cycle"]

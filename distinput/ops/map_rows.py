@@ -207,9 +207,8 @@ class _Stacked(Node):
             elif block.size:  # rows that are not there cannot be put together
                 try:
                     many = loosened(block, self.input.spec.map(_row_of)).stack(block.size)
-                except (
-                    StackError
-                ):  # the function is given a list of rows that differ in shape, and an array of a single one
+                # The function is given a list of rows that differ in shape, and an array of a single one.
+                except StackError:
                     many = block.rows(0, 1).stack(1)
                 yield many, after
 

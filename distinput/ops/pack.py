@@ -280,12 +280,8 @@ class Pack(Node):
                 fitting = int(np.searchsorted(ends[:stop], begin + window.room, "right"))
                 fitting = max(fitting, place + (place < stop and not window.parts))
                 if fitting > place:
-                    window.add(
-                        rows.rows(place, fitting),
-                        sizes[place:fitting],
-                        int(ends[fitting - 1]) - begin,
-                        mark_at(fitting),
-                    )
+                    tokens = int(ends[fitting - 1]) - begin
+                    window.add(rows.rows(place, fitting), sizes[place:fitting], tokens, mark_at(fitting))
                 place = fitting
                 if place < stop:
                     yield from self._packed(window)

@@ -69,14 +69,11 @@ class PaddedBatch(Batching):
         spec = self.input.spec
         refuse_sparse("padded_batch", spec.structure)
         leaves = spec.tensors("padded_batch")
-        if self.padded_shapes is None:
-            given: Sequence[Any] = [leaf.shape for leaf in leaves]
-        else:
+        given: Sequence[Any] = [leaf.shape for leaf in leaves]
+        if self.padded_shapes is not None:
             given = for_leaves("padded_batch", "padded_shapes", spec.structure, self.padded_shapes)
-        made = []
-        for shape, leaf, path in zip(given, leaves, spec.structure.paths, strict=True):
-            made.append(_padded_shape(shape, leaf, component(path)))
-        return tuple(made)
+        wanted = zip(given, leaves, spec.structure.paths, strict=True)
+        return tuple([_padded_shape(shape, leaf, component(path)) for shape, leaf, path in wanted])
 
     @cached_property
     def fills(self) -> tuple[Any, ...]:
@@ -150,17 +147,13 @@ def _padded_shape(given: Any, leaf: TensorSpec, path: str) -> tuple[int | None, 
     leaf_shape: Shape = leaf.shape
     if leaf_shape is None:
         return shape
-    if len(shape) != len(leaf_shape):
+    pairs = zip(shape, leaf_shape, strict=False)
+    smaller = any(wanted is not None and own is not None and wanted < own for wanted, own in pairs)
+    if smaller or len(shape) != len(leaf_shape):
+        why = "it is smaller" if len(shape) == len(leaf_shape) else "the ranks differ"
         raise InvalidArgumentError(
-            f"padded_batch: The padded shape {shape} is not compatible with the shape {leaf_shape} of {path}: the ranks "
-            "differ"
+            f"padded_batch: The padded shape {shape} is not compatible with the shape {leaf_shape} of {path}: {why}"
         )
-    for wanted, own in zip(shape, leaf_shape, strict=True):
-        if wanted is not None and own is not None and wanted < own:
-            raise InvalidArgumentError(
-                f"padded_batch: The padded shape {shape} is not compatible with the shape {leaf_shape} of {path}: it is "
-                "smaller"
-            )
     return shape
 
 
@@ -177,16 +170,13 @@ def _dims(given: Any, path: str) -> tuple[int | None, ...]:
             f"padded_batch: the padded shape of {path} must be one list of dimensions, such as [None, 3], got {given!r}"
         )
     shape: list[int | None] = []
+    must_be = f"padded_batch: the dimensions of the padded shape of {path} must be"
     for size in sizes.reshape(-1).tolist():
-        if size is not None and not isinstance(size, int | np.integer):
-            raise TypeError(
-                f"padded_batch: the dimensions of the padded shape of {path} must be integers or None, got {given!r}"
-            )
-        if size is not None and size < -1:
-            raise InvalidArgumentError(
-                f"padded_batch: the dimensions of the padded shape of {path} must be at least 0, or None, got {given!r}"
-            )
         if size is not None:
+            if not isinstance(size, int | np.integer):
+                raise TypeError(f"{must_be} integers or None, got {given!r}")
+            if size < -1:
+                raise InvalidArgumentError(f"{must_be} at least 0, or None, got {given!r}")
             in_int64("padded_batch", f"each dimension of the padded shape of {path}", int(size))
         shape.append(None if size is None or size == -1 else int(size))
     return tuple(shape)

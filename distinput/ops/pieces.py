@@ -239,11 +239,8 @@ def numbered(base: Node) -> tuple[Node, Reader] | None:
         if base.format.in_portions:  # a piece would cost what all records cost that are decoded with its own
             return None
         names = [] if slices is None else list(slices.block.elements())
-        if (
-            not names
-            or base.on_error not in (None, "raise")
-            or not all(local_path(os.fsdecode(name)) for name in names)
-        ):
+        local = bool(names) and all(local_path(os.fsdecode(name)) for name in names)
+        if not local or base.on_error not in (None, "raise"):
             return None
         with suppress(DistinputError, OSError):  # of a file that cannot be counted, told where it is read
             several = [] if base.counts is None else np.flatnonzero(np.diff(base.counts[1]) > 1).tolist()

@@ -103,9 +103,8 @@ class _DenseSlots:
     def add(self, count: int, column: Column) -> None:
         end = count + len(column)
         if end > len(self._array):
-            larger = np.empty(
-                (min(self._size, max(end, 2 * len(self._array))), *self._array.shape[1:]), self._array.dtype
-            )
+            size = min(self._size, max(end, 2 * len(self._array)))
+            larger = np.empty((size, *self._array.shape[1:]), self._array.dtype)
             larger[:count] = self._array[:count]
             self._array = larger
         self._array[count:end] = _array_of(column)

@@ -138,12 +138,8 @@ def _nodes_word(column: Datasets) -> str:
         if getattr(item, "is_optional", False):
             value = item.get_value() if item.has_value() else ()
             leaves = as_leaves(structure_of(value).flatten(value), structure_of(value).paths)
-            return [
-                "Optional",
-                repr(item.element_spec),
-                item.has_value(),
-                *[word_of(column_of([leaf])) for leaf in leaves],
-            ]
+            words = [word_of(column_of([leaf])) for leaf in leaves]
+            return ["Optional", repr(item.element_spec), item.has_value(), *words]
         return list(map(told, item)) if isinstance(item, tuple | list) else [step.identity for step in item.steps]
 
     return Digest(8).add(told(column.items)).word

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`from_source`: the items of an object that has a length and gives them by position."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -139,10 +139,11 @@ class Source(Signed):
     def stream(self, state: State, run: Run) -> Stream:
         self.decide(run)
         note = partial(run.annotate, where=self.where)
-        made = self._lent(self._called(state, run))
-        return held(
-            self.op, made, self.claim, self.signature, lambda: self.spec, note, tolerant=run.tolerant, refused=_unlike
-        )
+        return self._held(self._called(state, run), note, tolerant=run.tolerant)
+
+    def _held(self, made: Iterator[MadeBlock], note: Callable[[Exception], None], *, tolerant: bool) -> Stream:
+        made, claim = self._lent(made), self.claim
+        return held(self.op, made, claim, self.signature, lambda: self.spec, note, tolerant=tolerant, refused=_unlike)
 
     def _called(self, state: State, run: Run) -> Iterator[MadeBlock]:
         calls = self.num_parallel_calls
@@ -186,17 +187,7 @@ class Source(Signed):
         given = self.input.fetch(rows, epoch)
         if not given.size:
             return Block.of(self.spec.structure, [])
-        made = self._lent(self._fetched(given))
-        checked = held(
-            self.op,
-            made,
-            self.claim,
-            self.signature,
-            lambda: self.spec,
-            lambda _: None,
-            tolerant=False,
-            refused=_unlike,
-        )
+        checked = self._held(self._fetched(given), lambda _: None, tolerant=False)
         return concat_blocks([block for block, _ in checked])
 
     def _fetched(self, given: Block) -> Iterator[MadeBlock]:

@@ -11,14 +11,7 @@ from weakref import WeakSet
 import numpy as np
 
 from distinput.arrow.adopt import arrow_array_of, frozen, is_arrow_array, is_stream, is_table, library_of, table_of
-from distinput.arrow.arrow import (
-    columns_of,
-    gathered,
-    one_batch,
-    taken,
-    without_rows,
-    without_views,
-)
+from distinput.arrow.arrow import columns_of, gathered, one_batch, taken, without_rows, without_views
 from distinput.arrow.tabular import Reading
 from distinput.arrow.validity import marked
 from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, block_rows

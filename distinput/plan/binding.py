@@ -17,6 +17,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
+from operator import is_
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
@@ -172,7 +173,7 @@ def _of_parts(value: "functools.partial[Any]", change: Callable[[Any], Any]) -> 
     """A partial of what its function and its arguments become; the same one where all of them stay."""
     function, parts = change(value.func), [change(part) for part in value.args]
     named = {name: change(part) for name, part in value.keywords.items()}
-    if all(map(_is, (function, *parts, *named.values()), (value.func, *value.args, *value.keywords.values()))):
+    if all(map(is_, (function, *parts, *named.values()), (value.func, *value.args, *value.keywords.values()))):
         return value
     made = functools.partial(function, *parts, **named)
     made.__dict__.update(value.__dict__)
@@ -223,9 +224,8 @@ class _Binding:
     def __init__(self) -> None:
         self.watched: list[_Watched] = []
         self.changeable = False
-        self._made: dict[
-            int, tuple[Any, Any]
-        ] = {}  # what was seen, kept so that no address is used twice, and its copy
+        # What was seen, kept so that no address is used twice, and its copy.
+        self._made: dict[int, tuple[Any, Any]] = {}
         self._depth = 0
         self._named: frozenset[str] = frozenset({"__wrapped__", "py_func"})  # by the function that is looked at
 
@@ -250,7 +250,7 @@ class _Binding:
                     self._look_into(value)
                     return value if made is value.__func__ else types.MethodType(made, value.__self__)
                 case functools.partial():
-                    return self._partial(value)
+                    return self._keep(value, _of_parts(value, self.of)) if type(value) is functools.partial else value
                 case _:
                     return self._tuple(value)
         finally:
@@ -265,10 +265,7 @@ class _Binding:
             self._look_into(value)
             return value
         parts = [self.of(part) for part in value]
-        return value if all(map(_is, parts, value)) else tuple(parts)
-
-    def _partial(self, value: "functools.partial[Any]") -> Any:
-        return self._keep(value, _of_parts(value, self.of)) if type(value) is functools.partial else value
+        return value if all(map(is_, parts, value)) else tuple(parts)
 
     def _compiled(self, value: Any) -> Any:
         """A function of numba, which takes its variables when it is compiled for its first arguments."""
@@ -319,12 +316,8 @@ class _Binding:
         clone = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
         self._keep(function, clone)  # before what it holds, which may hold it
         clone.__dict__ = function.__dict__  # shared: a function may count in an attribute of its own
-        clone.__qualname__, clone.__module__, clone.__doc__ = (
-            function.__qualname__,
-            function.__module__,
-            function.__doc__,
-        )
-        clone.__annotations__ = function.__annotations__
+        for name in ("__qualname__", "__module__", "__doc__", "__annotations__"):
+            setattr(clone, name, getattr(function, name))
         clone.__defaults__ = None if function.__defaults__ is None else self._tuple(function.__defaults__)
         if function.__kwdefaults__ is not None:
             clone.__kwdefaults__ = {name: self.of(value) for name, value in function.__kwdefaults__.items()}
@@ -374,7 +367,8 @@ class _Binding:
         self._keep(function, function)
         for name, held in _Cells(function).own.items():
             cell = (function.__closure__ or ())[function.__code__.co_freevars.index(name)]
-            self.watched.append(_Watched(function.__qualname__, name, held, functools.partial(_content, cell)))
+            read = functools.partial(getattr, cell, "cell_contents")
+            self.watched.append(_Watched(function.__qualname__, name, held, read))
         self._watch(function, _plain_variables(function))
 
 
@@ -601,11 +595,3 @@ def _names_variables(function: types.FunctionType) -> bool:
     known = function.__globals__
     found = [known[name] for name in names_in(function.__code__) if name in known and not name.startswith("__")]
     return not all(isinstance(value, types.ModuleType) for value in found)
-
-
-def _content(cell: types.CellType) -> Any:
-    return cell.cell_contents
-
-
-def _is(a: Any, b: Any) -> bool:
-    return a is b

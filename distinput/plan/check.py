@@ -41,10 +41,9 @@ def in_int64(op: str, name: str, value: Any) -> int:
       InvalidArgumentError: it does not fit.
     """
     number = integer(op, name, value)
-    if number > _LARGEST:
-        raise InvalidArgumentError(f"{op}: {name} must be at most {_LARGEST}, got {number}")
-    if number < ~_LARGEST:
-        raise InvalidArgumentError(f"{op}: {name} must be at least {~_LARGEST}, got {number}")
+    if not ~_LARGEST <= number <= _LARGEST:
+        bound = f"at most {_LARGEST}" if number > 0 else f"at least {~_LARGEST}"
+        raise InvalidArgumentError(f"{op}: {name} must be {bound}, got {number}")
     return number
 
 

@@ -324,9 +324,8 @@ def _as_array(value: Any) -> Any:
         rows = [value.slice(int(at), 64).to_pylist() for at in evenly(max(1, value.num_rows - 63), 64)]
         return Digest(6).add(str(value.schema), value.num_rows, rows).word
     columns = getattr(value, "columns", None)
-    if (
-        columns is not None and hasattr(value, "dtypes") and hasattr(value, "__getitem__")
-    ):  # a table of pandas or Polars
+    # A table of pandas or Polars.
+    if columns is not None and hasattr(value, "dtypes") and hasattr(value, "__getitem__"):
         return tuple([(str(name), _as_array(value[name])) for name in columns])
     if not hasattr(type(value), "__array__"):
         try:
@@ -664,12 +663,12 @@ def code_text(code: types.CodeType) -> str:
     """What compiled code does: its instructions with the names and constants that they use, not the indices of these."""
     from dis import hasconst, hasjabs, hasjrel, hasname
 
-    jumps, by_value = {*hasjabs, *hasjrel}, {*hasname}
+    by_value = {*hasjabs, *hasjrel, *hasname}
     steps: list[Any] = []
     for step in _instructions(code):
         if step.opcode in hasconst:
             steps.append((step.opname, _constant(step.argval)))
-        elif step.opcode in jumps or step.opcode in by_value:
+        elif step.opcode in by_value:
             steps.append((step.opname, str(step.argval)))
         else:
             steps.append((step.opname, step.arg))

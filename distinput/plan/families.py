@@ -5,7 +5,7 @@ import os
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import chain, count
@@ -674,14 +674,9 @@ def _cure_of_nulls(a: Structure, b: Structure) -> str:
 
 def _common(op: str, a: LeafSpec, b: LeafSpec) -> LeafSpec:
     if isinstance(a, ElementsSpec) and type(a) is type(b):
-        try:
-            inner = _merged(op, Spec.of(a.element_spec), Spec.of(b.element_spec)).nest
-        except TypeError:
-            raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}") from None
-        return a.of_elements(inner, b)
-    if isinstance(a, ElementsSpec) or isinstance(b, ElementsSpec):
-        raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
-    if a.ragged_rank != b.ragged_rank:
+        with suppress(TypeError):  # then the error is that of these two
+            return a.of_elements(_merged(op, Spec.of(a.element_spec), Spec.of(b.element_spec)).nest, b)
+    if isinstance(a, ElementsSpec) or isinstance(b, ElementsSpec) or a.ragged_rank != b.ragged_rank:
         raise TypeError(f"{op}: all datasets must have the same element type, got {a} and {b}")
     if a.dtype != b.dtype:
         raise TypeError(

@@ -122,9 +122,8 @@ def _whole_order(node: Node, epoch: int) -> Ints | None:
     places = np.empty_like(by_name)
     places[by_name] = np.arange(len(by_name))
     pairs = np.stack((file, record))
-    return (
-        places if len(np.unique(pairs, axis=1).T) == len(by_name) > 1 else None
-    )  # repeated records have several places
+    # Repeated records have several places.
+    return places if len(np.unique(pairs, axis=1).T) == len(by_name) > 1 else None
 
 
 def _order(step: Node, n: int, epoch: int) -> Ints:

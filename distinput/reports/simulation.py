@@ -677,9 +677,8 @@ class _Time:
         inline, ahead, fill = self._of_a_step()
         random, every = np.random.default_rng(0), len(ahead)
         line = _Line(job.feed, job.steps, fill - inline)
-        costly = job.steps - np.divide(
-            fill, ahead, out=np.zeros(every), where=ahead > 0
-        )  # the last ones are in the buffer
+        # The last ones are in the buffer.
+        costly = job.steps - np.divide(fill, ahead, out=np.zeros(every), where=ahead > 0)
         drawn, first, over, halves = 0, 0.0, 0.0, 0.0
         for step, several in enumerate(job.feed.draws(count)):
             loop = np.full(every, over)

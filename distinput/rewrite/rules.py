@@ -449,10 +449,7 @@ def read_after_shuffle(node: Node) -> Node | None:
 # ----------------------------------------------------------------------------
 
 
-FIRST: list[Rule] = [
-    own_shares,
-    balanced_concatenations,
-]
+FIRST: list[Rule] = [own_shares, balanced_concatenations]
 """Tried once, from the root down, on the tree as it was described: they look through many ops, before others fuse these."""
 
 RULES: list[Rule] = [

@@ -188,11 +188,8 @@ class Processes:
     @property
     def alive(self) -> bool:
         """Whether all workers are there, and those of this process, not of one that it is a fork of."""
-        return (
-            not self.broken
-            and self._process == os.getpid()
-            and all(process.poll() is None for process, _ in self._workers)
-        )
+        usable = not self.broken and self._process == os.getpid()
+        return usable and all(process.poll() is None for process, _ in self._workers)
 
     def ready(self, worker: int) -> bool:
         """Whether a worker has answered."""
@@ -510,16 +507,12 @@ def pickled(call: str, function: Any) -> bytes:
 
 def _payload(call: str, function: Any) -> tuple[Any, bytes]:
     """What a worker needs to know about this program's main module, and the function as bytes."""
-    if importlib.util.find_spec("cloudpickle") is not None:
-        try:
-            return None, dumps(function)
-        except Exception as error:
-            raise _unsendable(call, function, f"{type(error).__name__}: {error}") from error
+    by_name = importlib.util.find_spec("cloudpickle") is None
     try:
-        data = pickle.dumps(function)
+        data = pickle.dumps(function) if by_name else dumps(function)
     except Exception as error:
         raise _unsendable(call, function, f"{type(error).__name__}: {error}") from error
-    if b"__main__" not in data:
+    if not by_name or b"__main__" not in data:
         return None, data
     from multiprocessing import spawn
 

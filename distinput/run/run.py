@@ -467,9 +467,8 @@ class Run(Closing):
         """What is under way in steps that ask for the next elements meanwhile."""
         self.sources: list[Callable[[], Exception | None]] = []
         """Each tells the error if a source waits in vain on another thread, for what the loop does with elements held back."""
-        self._readings: tuple[list[Callable[[], str]], ...] = (
-            [],
-        )  # its own, and those of the runs that it is apart of
+        # Its own, and those of the runs that it is apart of.
+        self._readings: tuple[list[Callable[[], str]], ...] = ([],)
         self._threads = Threads()
         self.check_process = self._threads.check_process
         self._inner: dict[int, float] = {}  # by thread: seconds in the streams called by the one that is running

@@ -475,10 +475,8 @@ def check_threads(executor: Any) -> None:
     if os.getpid() == _LOADED_IN:
         return
     loop = getattr(getattr(getattr(executor, "_client", executor), "loop", None), "asyncio_loop", None)  # of Dask
-    threads = [
-        *getattr(executor, "_threads", ()),
-        getattr(executor, "_executor_manager_thread", None),
-    ]  # of Python, loky
+    # Of Python, and of loky.
+    threads = [*getattr(executor, "_threads", ()), getattr(executor, "_executor_manager_thread", None)]
     there = [thread.is_alive() for thread in threads if isinstance(thread, threading.Thread)]
     if (number := getattr(loop, "_thread_id", None)) is not None:
         there.append(number in [thread.ident for thread in threading.enumerate()])

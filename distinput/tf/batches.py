@@ -348,10 +348,7 @@ def _records(
     lines = _lines(path, packed, encoding)
     if marked:
         lines = chain([line.removeprefix("\ufeff") for line in islice(lines, 1)], lines)
-    if quoted:
-        yield from csv.reader(lines, delimiter=delimiter)
-    else:
-        yield from csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
 
 
 def _names_in(files: list[str], texts: Any) -> list[str]:

@@ -229,10 +229,7 @@ def _leaf_json(leaf: LeafSpec, who: str) -> dict[str, Any]:
     if isinstance(leaf, OptionalSpec):
         return {"optional": spec_json(Spec.of(leaf.element_spec), who)}
     assert isinstance(leaf, TensorSpec)
-    made: dict[str, Any] = {
-        "dtype": dtype_json(leaf.dtype),
-        "shape": None if leaf.shape is None else list(leaf.shape),
-    }
+    made: dict[str, Any] = {"dtype": dtype_json(leaf.dtype), "shape": None if leaf.shape is None else list(leaf.shape)}
     if leaf.ragged_rank is not None:
         made["ragged_rank"] = leaf.ragged_rank
     if leaf.sizes is not None:

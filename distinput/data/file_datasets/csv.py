@@ -113,20 +113,12 @@ class CsvDataset(Dataset[Any]):
             "index": index or None,
         }
         of_tuples = {"select_cols": _as_columns(select_cols), "exclude_cols": _as_columns(exclude_cols)}
-        given = [
-            option
-            for option, value in (of_tuples if record_defaults is None else of_dicts).items()
-            if value is not None
-        ]
-        if given:
-            raise InvalidArgumentError(
-                f"CsvDataset: {given[0]} is for {'tuples' if record_defaults is None else 'dicts'}; "
-                + (
-                    "name columns with columns=, or pass record_defaults"
-                    if record_defaults is None
-                    else "leave record_defaults out"
-                )
-            )
+        others, kind, cure = of_dicts, "dicts", "leave record_defaults out"
+        if record_defaults is None:
+            others, kind, cure = of_tuples, "tuples", "name columns with columns=, or pass record_defaults"
+        for option, value in others.items():
+            if value is not None:
+                raise InvalidArgumentError(f"CsvDataset: {option} is for {kind}; {cure}")
         if record_defaults is None:
             if na_value and not isinstance(null_values, str | bytes):  # which the format refuses
                 null_values = [*([""] if null_values is None else null_values), na_value]

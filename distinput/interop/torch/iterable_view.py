@@ -437,14 +437,9 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = {**self.__dict__, "_latest": None, "_convert": None, "_made": None}
         if starts_worker():  # the worker cannot find out which rank it belongs to
-            rank, size = self._ranks.found()
             seen = reader()
-            state |= {
-                "_ranks": Ranks(rank, size),
-                "_sharder": seen.sharder,
-                "_unordered": seen.unordered,
-                "_process": -1,
-            }
+            state |= {"_ranks": Ranks(*self._ranks.found()), "_process": -1}
+            state |= {"_sharder": seen.sharder, "_unordered": seen.unordered}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

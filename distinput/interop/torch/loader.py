@@ -219,13 +219,8 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         if tail in (None, "partial"):
             options["batch_size"], batch_size = batch_size, None  # then it is that of a DataLoader
         options = _left(options)
-        arguments: dict[str, Any] = {
-            "share_memory": share_memory,
-            "tail": tail,
-            "batch_size": batch_size,
-            "may_differ": may_differ,
-            "place": None,
-        }
+        arguments: dict[str, Any] = {"share_memory": share_memory, "tail": tail, "batch_size": batch_size}
+        arguments |= {"may_differ": may_differ, "place": None}
         if mesh is not None:
             roles = {"data": data, "replicate": replicate, "context": context}
             arguments["place"] = MeshPlace.of(mesh, **roles, layout=layout, sequence=sequence, positions=positions)
@@ -310,9 +305,8 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         held = now is not None and now.held()
         if taken and not held and now is not None and now.taken is not None and now.state is not None:
             return now.state()
-        ahead = (
-            held or self.num_workers or self._copies is not None
-        )  # then the view has delivered more than the loop has taken
+        # Then the view has delivered more than the loop has taken.
+        ahead = held or self.num_workers or self._copies is not None
         known = self._taken is None or not ahead
         return IterableView.state_dict(self.view) if taken and known else self.view.state_after(taken, epoch)
 

@@ -176,11 +176,9 @@ class _EvaluationSteps:
             self._real = self._accelerator.gather(mask.to(self._accelerator.device))
             self.records += int(self._real.sum())
             kept = max(self._rows, 1) if self._masked else self._rows
-            yield (
-                batch
-                if kept == self._full
-                else tree_map(lambda value, kept=kept: _first(value, kept), batch, is_leaf=_is_column)
-            )
+            if kept != self._full:
+                batch = tree_map(lambda value, kept=kept: _first(value, kept), batch, is_leaf=_is_column)
+            yield batch
 
     def gather(self, value: Any) -> Any:
         """The rows of all ranks that are data: every record once, in the order of the dataset."""
