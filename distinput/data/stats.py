@@ -172,9 +172,8 @@ def _slowest(named: Mapping[str, OpCounters], last: OpCounters, outside: float) 
     for name, counter in named.items():
         threads.setdefault(counter.thread, {})[name] = counter.busy
         if counter.workers:
-            waiting = (
-                counter.waiting if name.endswith(":on_workers") else 0.0
-            )  # for their work, and for the way to them
+            # For their work, and for the way to them.
+            waiting = counter.waiting if name.endswith(":on_workers") else 0.0
             threads[name] = {name: max(counter.worked / counter.workers, waiting)}
     load = max(threads.values(), key=lambda steps: sum(steps.values()))
     slowest = max(load, key=lambda name: load[name])
@@ -281,6 +280,11 @@ def _cure(
             )
         less = f"{1 / (counter.workers + 1):.0%}"
         return f"one more than {counter.workers} workers would take up to {less} of that away", ""
+    if step is not None and step.op.endswith("shuffle"):
+        below = step.inputs[0]
+        if isinstance(below, MapCalls) and not counters.get(id(below), OpCounters()).blocks:
+            cure = f"it asks for rows by their positions, and calls {below.where()}, for one after the other"
+            return f"{cure}: in a map after it, num_parallel_calls= has several calls at a time", _UNKNOWN
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
         of_files = _of_files(step, source.rows if source is not None else 0, counter, pace)
@@ -324,10 +328,7 @@ def _of_map(step: MapCalls, counter: OpCounters, pace: _Pace) -> tuple[str, str]
         return cure, pace.at_once(counter.rows, calls, _CALLER)
     if _quick(counter, load):
         each = f"a call takes {seconds_text(load / counter.rows)}, and threads cannot shorten that"
-        return (
-            f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements",
-            UNTRIED,
-        )
+        return f"{each}: a function of whole batches, in a map after batch(n), is called once for n elements", UNTRIED
     spread = "num_parallel_calls= spreads it over threads, with processes=True over processes"
     return f"{spread} if it computes in Python", UNTRIED
 
@@ -337,10 +338,8 @@ def _of_filter(rows: int, pace: _Pace) -> tuple[str, str]:
     parallel = "a map before it that returns the element and what the predicate says of it"
     if pace.waits:
         calls = min(MANY_CALLS, max(2, rows))
-        return (
-            f"it waits more than it computes: {parallel} waits for {calls} at a time with num_parallel_calls={calls}",
-            pace.at_once(rows, calls, _CALLER),
-        )
+        cure = f"it waits more than it computes: {parallel} waits for {calls} at a time with num_parallel_calls={calls}"
+        return cure, pace.at_once(rows, calls, _CALLER)
     if rows and pace.load / rows < _QUICK:
         each = f"a call takes {seconds_text(pace.load / rows)}"
         return (
