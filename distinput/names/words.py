@@ -277,6 +277,8 @@ _CURES = {
     "type bytes is not JSON": _TEXT,
     "must be of type `str`": _TEXT,
     "TextInputSequence must be str": _TEXT,
+    "byte indices must be integers": "a record is bytes until a step parses it; for Examples that is parse_example(features)",
+    "positional argument": "a function gets the members of a tuple as several arguments; a dict, or an array, is one",
     "string indices must be integers": "a list of objects is a dict of lists here; as_rows() before this step makes dicts",
     "output array is read-only": _SHARED,
     "destination is read-only": _SHARED,
@@ -292,6 +294,8 @@ def cure_of(error: BaseException) -> str | None:
     "text is bytes here, b'...'; as_text() before this step makes str of it, as text.decode() does"
     >>> cure_of(KeyError("x"))
     """
+    if isinstance(error, KeyError) and isinstance(error.args[0], bytes):
+        return _TEXT
     if not isinstance(error, TypeError | ValueError | AttributeError):
         return None
     text = str(error)

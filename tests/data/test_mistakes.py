@@ -271,6 +271,29 @@ def test_text_is_bytes(function: Callable[[Any], Any]) -> None:
     assert found.value.__notes__[-1].startswith("text is bytes here, b'...'; as_text() before this step")
 
 
+@pytest.mark.parametrize(
+    "dataset, function, cure",
+    [
+        (TEXT, lambda text: {"a": 1}[text], "text is bytes here, b'...'; as_text() before this step"),
+        (TEXT, lambda record: record["label"], "a record is bytes until a step parses it; for Examples that is parse_"),
+        (di.data.Dataset.zip((TEXT, TEXT)), lambda pair: pair, "a function gets the members of a tuple as several arg"),
+        (TEXT.map(lambda text: {"a": text, "b": text}), lambda a, b: a, "a function gets the members of a tuple as "),
+    ],
+)
+def test_other_mistakes_of_functions_have_a_cure_beside_them(
+    dataset: di.data.Dataset, function: Callable[..., Any], cure: str
+) -> None:
+    with pytest.raises((TypeError, KeyError)) as found:
+        dataset.map(function).to_list()
+    assert found.value.__notes__[-1].startswith(cure)
+
+
+def test_another_key_says_nothing_of_text() -> None:
+    with pytest.raises(KeyError) as found:
+        TEXT.map(lambda text: {}["label"]).to_list()
+    assert "text is bytes" not in " ".join(found.value.__notes__)
+
+
 def in_place(array: Any) -> Any:
     array += 1
     return array

@@ -96,7 +96,7 @@ def _write_tfrecord(path: Path, digits: Digits) -> None:
 
 
 def _write_parquet(path: Path, digits: Digits) -> None:
-    di.io.write_parquet(str(path), digits._asdict(), row_group_size=100)
+    di.io.write_parquet(str(path), digits._asdict())
 
 
 # ----------------------------------------------------------------------------

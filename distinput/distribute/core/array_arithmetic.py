@@ -241,10 +241,10 @@ class ReduceOp(Enum):
     MEAN = "MEAN"
 
     @classmethod
-    def _missing_(cls, value: object) -> "ReduceOp | None":
-        if isinstance(value, str):
-            return cls.__members__.get(value.upper())
-        return None
+    def _missing_(cls, value: object) -> "ReduceOp":
+        if isinstance(value, str) and value.upper() in cls.__members__:
+            return cls[value.upper()]
+        raise ValueError(f"{value!r} is not a valid ReduceOp; it has {', '.join(cls.__members__)}")
 
     @staticmethod
     def of(value: Any) -> "ReduceOp":
@@ -254,9 +254,7 @@ class ReduceOp(Enum):
           ValueError: a string that names no member.
           TypeError: neither a member nor a string.
         """
-        if isinstance(value, ReduceOp):
-            return value
-        if isinstance(value, str):
+        if isinstance(value, ReduceOp | str):
             return ReduceOp(value)
         raise TypeError(f"Expected `reduce_op` to be a ReduceOp ('SUM' or 'MEAN'), got {value!r}")
 
