@@ -342,7 +342,7 @@ class Views(_Items, LazyColumn):
         return bytes(self.items[index])
 
     def values(self) -> Iterator[bytes]:
-        return map(bytes, self.items)
+        return map(memoryview.tobytes, self.items)
 
     def lengths(self) -> None:
         return None
