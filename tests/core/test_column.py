@@ -160,11 +160,14 @@ def test_rows_are_split_by_counts(data: st.DataObject) -> None:
         assert all(map(equal, group, rows[end - count : end]))
 
 
-def test_rows_are_taken_together_where_the_collector_lets_another_thread_in() -> None:
+@pytest.mark.parametrize("kind", [Ragged, Views])
+def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind: type[Column]) -> None:
     """As what it calls may; here it takes the next row itself."""
     count = 4000
+    numbers = np.arange(count)
     strings = Strings.of([b"%d" % n for n in range(count)])
-    block = ColumnBlock(structure_of((0, 0)), [Views(strings.views(), STRING), Dense(np.arange(count))], count)
+    first = Views(strings.views(), STRING) if kind is Views else Ragged(Dense(numbers), numbers, np.ones_like(numbers))
+    block = ColumnBlock(structure_of((0, 0)), [first, Dense(numbers)], count)
     rows, found, kept = next(block.shared_parts() or iter(())), [], []
 
     def collecting(*_: Any) -> None:
@@ -180,4 +183,4 @@ def test_rows_are_taken_together_where_the_collector_lets_another_thread_in() ->
     finally:
         gc.set_threshold(*before)
         gc.callbacks.remove(collecting)
-    assert sorted((int(string), int(number)) for string, number in found) == [(n, n) for n in range(count)]
+    assert sorted((int(row if kind is Views else row[0]), int(number)) for row, number in found) == [(n, n) for n in range(count)]
