@@ -312,11 +312,7 @@ class _Ordered(_Passed):
         batches = RowQueue(node.input.open(state["input"], run), state)
         numbers = RowQueue(self.input.open(state["input"], run), state)
         while batches.fill(1) and numbers.fill(1):
-            rows = numbers.take(1).materialize().unstack()
-            yield (
-                rows.take(node.order(batches.take(1).materialize().row(0), rows.size)).stack(rows.size),
-                numbers.mark(),
-            )
+            yield node.ordered(batches.take(1).materialize(), numbers.take(1).materialize()), numbers.mark()
 
 
 class _Nowhere(SameElements):

@@ -80,9 +80,13 @@ class BalanceRows(OneForOne):
     def _balanced(self, one: Block) -> Block:
         """A batch, as a block of one element, with its rows in another order."""
         batch = one.materialize()
-        rows = batch.unstack()
+        return self.ordered(batch, batch)
+
+    def ordered(self, batch: Block, of_rows: Block) -> Block:
+        """What there is for each row of a batch, such as the rows, in their new order; both are blocks of one element."""
+        rows = of_rows.unstack()
         order = self.order(batch.row(0), rows.size)
-        return batch if self.pieces < 2 else rows.take(order).stack(rows.size)
+        return rows.take(order).stack(rows.size) if self.pieces > 1 and rows.size > 1 else of_rows
 
     def order(self, batch: Any, count: int) -> Ints:
         """The order in which the rows of a batch come."""

@@ -11,6 +11,7 @@ import pytest
 import distinput as di
 from distinput.distribute import InputOptions
 from distinput.errors import InvalidArgumentError
+from distinput.ops.balance_rows import BalanceRows
 from tests.distribute.workers import by_step, on_workers, rows_of
 
 D: Any = di.data.Dataset
@@ -55,6 +56,14 @@ def test_ragged_batches() -> None:
     options = InputOptions(balance_replicas=lambda rows: rows.row_lengths())
     (step,) = strategy.experimental_distribute_dataset(D.from_tensor_slices(rows).batch(4), options)
     assert [part.row_lengths().tolist() for part in step.values] == [[9, 1], [1, 9]]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_batches_of_hardly_any_rows(rows: int) -> None:
+    batches = np.arange(2 * rows).reshape(2, rows)
+    dataset = D.from_tensor_slices((batches, batches))
+    node = BalanceRows(dataset._node, cost=lambda batch, _: batch, pieces=2)
+    assert [numbers.tolist() for numbers, _ in D(node)] == batches.tolist()
 
 
 @pytest.mark.parametrize("replicas", [[1, 1], [2, 1], [2, 2]])
