@@ -85,8 +85,9 @@ class Ragged(Spans):
         if isinstance(self.flat, Strings) and self.flat.made is None and ends.max() - first > 2 * self.sizes.sum():
             rows = Ragged(self.gathered(), np.cumsum(self.sizes) - self.sizes, self.sizes)
             return rows.values()  # objects are made of its own values alone
-        whole = self.flat.rows(first, int(ends.max())).whole()  # a part of the values, where these are a part of the rows
-        # The collector may call a function whenever a slice is made.
+        # A part of the values, where these are a part of the rows; and all slices, since the collector may call a function
+        # when one is made.
+        whole = self.flat.rows(first, int(ends.max())).whole()
         slices = list(map(slice, (self.starts - first).tolist(), (ends - first).tolist()))
         return map(getitem, repeat(whole), slices)
 

@@ -183,4 +183,5 @@ def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind
     finally:
         gc.set_threshold(*before)
         gc.callbacks.remove(collecting)
-    assert sorted((int(row if kind is Views else row[0]), int(number)) for row, number in found) == [(n, n) for n in range(count)]
+    pairs = sorted((int(row if kind is Views else row[0]), int(number)) for row, number in found)
+    assert pairs == [(n, n) for n in range(count)]
