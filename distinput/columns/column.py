@@ -361,7 +361,7 @@ class Strings(Column):
                 made = objects_between(data, offsets)
             return made.reshape(self.starts.shape)
         out = np.empty(self.starts.size, dtype=object)
-        out[:] = list(map(bytes, self.views()))
+        out[:] = list(map(memoryview.tobytes, self.views()))
         return out.reshape(self.starts.shape)
 
     def views(self) -> list[memoryview]:

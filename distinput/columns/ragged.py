@@ -2,7 +2,9 @@
 """Rows that differ in their first dimension, as spans over another column, and rows that are Python objects."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from math import prod
+from operator import getitem
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
@@ -83,9 +85,11 @@ class Ragged(Spans):
         if isinstance(self.flat, Strings) and self.flat.made is None and ends.max() - first > 2 * self.sizes.sum():
             rows = Ragged(self.gathered(), np.cumsum(self.sizes) - self.sizes, self.sizes)
             return rows.values()  # objects are made of its own values alone
-        # A part of the values, where these are a part of the rows.
+        # A part of the values, where these are a part of the rows; and all slices, since the collector may call a function
+        # when one is made.
         whole = self.flat.rows(first, int(ends.max())).whole()
-        return map(whole.__getitem__, map(slice, (self.starts - first).tolist(), (ends - first).tolist()))
+        slices = list(map(slice, (self.starts - first).tolist(), (ends - first).tolist()))
+        return map(getitem, repeat(whole), slices)
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
         return Ragged(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step], self.loose)
@@ -341,7 +345,7 @@ class Views(_Items, LazyColumn):
         return bytes(self.items[index])
 
     def values(self) -> Iterator[bytes]:
-        return map(bytes, self.items)
+        return map(memoryview.tobytes, self.items)
 
     def lengths(self) -> None:
         return None

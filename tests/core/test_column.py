@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A column of rows does what a plain list of the same rows does, whatever class it is of."""
 
+import gc
 import pickle
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Column, Dense, LazyColumn, StackError, Strings
 from distinput.columns.picked import Picked
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, RaggedBatches, Views
@@ -16,6 +19,7 @@ from distinput.columns.regroup import column_of, concat_columns, split, stack
 from distinput.columns.sparse_rows import SparseRows
 from distinput.streaming.padding import Padded
 from distinput.values.leaves import STRING
+from distinput.values.nest import structure_of
 
 FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings, Views}
 
@@ -154,3 +158,30 @@ def test_rows_are_split_by_counts(data: st.DataObject) -> None:
     for group, end, count in zip(found.values(), ends, counts, strict=True):
         assert len(group) == count
         assert all(map(equal, group, rows[end - count : end]))
+
+
+@pytest.mark.parametrize("kind", [Ragged, Views])
+def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind: type[Column]) -> None:
+    """As what it calls may; here it takes the next row itself."""
+    count = 4000
+    numbers = np.arange(count)
+    strings = Strings.of([b"%d" % n for n in range(count)])
+    first = Views(strings.views(), STRING) if kind is Views else Ragged(Dense(numbers), numbers, np.ones_like(numbers))
+    block = ColumnBlock(structure_of((0, 0)), [first, Dense(numbers)], count)
+    rows, found, kept = next(block.shared_parts() or iter(())), [], []
+
+    def collecting(*_: Any) -> None:
+        found.extend(islice(rows, 1))
+
+    before = gc.get_threshold()
+    gc.callbacks.append(collecting)
+    gc.set_threshold(1)
+    try:
+        for row in rows:
+            found.append(row)
+            kept.append((row,))  # so that Python has no tuple of one left that it uses again
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(collecting)
+    pairs = sorted((int(row if kind is Views else row[0]), int(number)) for row, number in found)
+    assert pairs == [(n, n) for n in range(count)]
