@@ -179,12 +179,9 @@ def resolver_of(cluster: Cluster, environ: Environ | None = None) -> ClusterReso
     strategies do.
     """
     tf_config = TFConfigClusterResolver(environ=environ)
-    if cluster.source == "single":
-        return tf_config
-    if cluster.source == "tf_config" and (tf_config.task_type, tf_config.task_id) == (
-        cluster.task_type,
-        cluster.task_id,
-    ):
+    task = cluster.task_type, cluster.task_id
+    known = cluster.source == "tf_config" and (tf_config.task_type, tf_config.task_id) == task
+    if known or cluster.source == "single":
         return tf_config
     return SimpleClusterResolver(cluster.jobs, task_type=cluster.task_type, task_id=cluster.task_id)
 
