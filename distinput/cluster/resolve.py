@@ -149,12 +149,8 @@ def resolve(
 
     Source: distinput's own.
     """
-    for name, value, least in (
-        ("rank", rank, 0),
-        ("size", size, 1),
-        ("local_rank", local_rank, 0),
-        ("local_size", local_size, 1),
-    ):
+    for name, value in {"rank": rank, "size": size, "local_rank": local_rank, "local_size": local_size}.items():
+        least = 1 if name.endswith("size") else 0
         if value is not None and value < least:
             raise ValueError(f"resolve: {name} must be at least {least}, got {value}")
     environ = current(environ)

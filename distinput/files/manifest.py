@@ -63,6 +63,10 @@ class FileTable:
         """The path of one file."""
         return os.fsdecode(self.names.row(index))
 
+    def paths(self) -> list[str]:
+        """The paths of all files."""
+        return [os.fsdecode(name) for name in self.names.values()]
+
     def index(self, path: str) -> int:
         """The index of the file with this path, for names in ascending order; -1 if there is none."""
         name = os.fsencode(path)

@@ -285,8 +285,7 @@ class FragmentRecords(RecordNumbers):
 
     @cached_property
     def files(self) -> Sequence[str]:
-        table = self._reader.fragments.files
-        return [table.path(i) for i in range(len(table))]
+        return self._reader.fragments.files.paths()
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
         parts = self._reader.fragments

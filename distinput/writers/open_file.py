@@ -77,8 +77,7 @@ class Cut:
         if self.shards == 1:
             return 1 << 62
         part = balanced_slice(total, self.shards, index)
-        rows: int = part.stop - part.start
-        return rows
+        return int(part.stop - part.start)
 
     @property
     def bytes(self) -> int:

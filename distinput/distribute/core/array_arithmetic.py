@@ -511,18 +511,13 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
     """As `row_sums`, with exact sums."""
     arrays = [_numbers(part, op, NUMPY) for part in parts]
     _check_dtypes(arrays, NUMPY)
-    if arrays[0].dtype.kind != "f":
-        cure = (
-            "reduce .real and .imag one by one"
-            if arrays[0].dtype.kind == "c"
-            else "make them float32 with astype first"
-        )
-        raise InvalidArgumentError(
-            f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; {cure}"
-        )
+    dtype = arrays[0].dtype
+    if dtype.kind != "f":
+        cure = "reduce .real and .imag one by one" if dtype.kind == "c" else "make them float32 with astype first"
+        raise InvalidArgumentError(f"reduce: deterministic=True needs integers or floats, got {dtype}; {cure}")
     axes = [check_axis(axis, array.ndim) for array in arrays]
     counts = [_count(array, of) for array, of in zip(arrays, axes, strict=True)]
-    return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
+    return [bands_of(array, of) for array, of in zip(arrays, axes, strict=True)], counts, dtype
 
 
 def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtype: np.dtype[Any]) -> Any:
