@@ -231,9 +231,8 @@ async def _result_of(call: Any) -> Any:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise ConnectionError(
-            str(error) or "a gather of the client was cancelled"
-        ) from None  # a call that Dask has lost
+        # A call that Dask has lost.
+        raise ConnectionError(str(error) or "a gather of the client was cancelled") from None
 
 
 async def _gathered(results: Any) -> Any:

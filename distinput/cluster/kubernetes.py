@@ -168,5 +168,4 @@ class KubernetesClusterResolver(LaunchedClusterResolver):
 
 
 def _name(pod: Any) -> str:
-    name: str = pod.metadata.name
-    return name
+    return str(pod.metadata.name)

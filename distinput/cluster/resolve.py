@@ -149,12 +149,8 @@ def resolve(
 
     Source: distinput's own.
     """
-    for name, value, least in (
-        ("rank", rank, 0),
-        ("size", size, 1),
-        ("local_rank", local_rank, 0),
-        ("local_size", local_size, 1),
-    ):
+    for name, value in {"rank": rank, "size": size, "local_rank": local_rank, "local_size": local_size}.items():
+        least = 1 if name.endswith("size") else 0
         if value is not None and value < least:
             raise ValueError(f"resolve: {name} must be at least {least}, got {value}")
     environ = current(environ)
@@ -179,12 +175,9 @@ def resolver_of(cluster: Cluster, environ: Environ | None = None) -> ClusterReso
     strategies do.
     """
     tf_config = TFConfigClusterResolver(environ=environ)
-    if cluster.source == "single":
-        return tf_config
-    if cluster.source == "tf_config" and (tf_config.task_type, tf_config.task_id) == (
-        cluster.task_type,
-        cluster.task_id,
-    ):
+    task = cluster.task_type, cluster.task_id
+    known = cluster.source == "tf_config" and (tf_config.task_type, tf_config.task_id) == task
+    if known or cluster.source == "single":
         return tf_config
     return SimpleClusterResolver(cluster.jobs, task_type=cluster.task_type, task_id=cluster.task_id)
 

@@ -220,9 +220,8 @@ class SlurmClusterResolver(LaunchedClusterResolver):
         distribution = (text(environ, "SLURM_DISTRIBUTION") or "block").split(":")[0].split(",")[0].split("=")[0]
         if not hosts or distribution == "arbitrary":
             return []
-        given = self._tasks_per_node
-        if given is None:
-            given = text(environ, "SLURM_STEP_TASKS_PER_NODE")
+        asked = self._tasks_per_node
+        given = text(environ, "SLURM_STEP_TASKS_PER_NODE") if asked is None else asked
         if given is None and len(hosts) > 1:
             return []
         counts = [given] * len(hosts) if isinstance(given, int) else [size] if given is None else expand_counts(given)

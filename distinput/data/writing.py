@@ -10,8 +10,6 @@ from dataclasses import field, replace
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from distinput.columns.block import Block, rows_within
 from distinput.columns.state import State
 from distinput.data.iterator import DatasetLike, Iteration, resumed, run_of
@@ -41,7 +39,7 @@ from distinput.values.spec_json import MalformedJson, spec_json
 from distinput.writers import WRITERS
 from distinput.writers.elements import ElementsWriter, codec_of
 from distinput.writers.manifest import MANIFEST, Journal, WrittenFile, WrittenFiles, read_written, with_beside
-from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces, file_numbers
+from distinput.writers.open_file import Cut, KeptFiles, OpenFile, Pieces
 from distinput.writers.stage import Stage, WriteJob, merging, parts_of, publish, remove_data, tidy
 from distinput.writers.writer import Writer
 
@@ -543,9 +541,7 @@ class Writing:
         pieces = Pieces(self.request.who, begin, self.request.cut.bytes, journal.files, journal.numbers)
         try:
             for block in self._blocks(passed, journal.rows):
-                numbers = file_numbers(shard_func, block)
-                for number in np.unique(numbers).tolist():
-                    pieces.write(number, block.take(np.flatnonzero(numbers == number)))
+                pieces.deal(shard_func, block)
                 if pieces.full:
                     pieces.end()
                     files, state = tuple(pieces.ended), passed.state(block.size)

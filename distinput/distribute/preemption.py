@@ -469,8 +469,7 @@ class PreemptionCheckpointHandler(Closing):
 
         Source: `tf.distribute.experimental.PreemptionCheckpointHandler.total_run_calls`.
         """
-        calls: int = self._checkpoint._run_calls
-        return calls
+        return int(self._checkpoint._run_calls)
 
     def run(self, distributed_train_function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Make a step; or, if a worker must end, save and end.

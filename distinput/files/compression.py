@@ -197,12 +197,10 @@ class Bz2Encoder(Encoder):
         self._stream = _bz2().BZ2Compressor(9 if level == -1 else level)
 
     def encode(self, data: bytes | memoryview) -> bytes:
-        made: bytes = self._stream.compress(data)
-        return made
+        return bytes(self._stream.compress(data))
 
     def finish(self) -> bytes:
-        made: bytes = self._stream.flush()
-        return made
+        return bytes(self._stream.flush())
 
 
 def _bz2() -> Any:

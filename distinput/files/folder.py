@@ -32,19 +32,15 @@ def make_folder(path: str) -> None:
 
 def names_in(path: str) -> list[str]:
     """The names of the files in a folder, sorted, without unfinished ones; none if there is no such folder."""
-    local = local_path(path)
+    local, names = local_path(path), list[str]()
     if local is not None:
-        try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             names = os.listdir(local or os.curdir)
-        except (FileNotFoundError, NotADirectoryError):
-            names = []
     else:
         system, name = file_system(path)
         system.invalidate_cache()
-        try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             names = [found.rstrip("/").rpartition("/")[2] for found in system.ls(name, detail=False)]
-        except (FileNotFoundError, NotADirectoryError):
-            names = []
     return sorted(name for name in names if not name.endswith(UNFINISHED))
 
 
@@ -320,6 +316,11 @@ def _inside(path: str, folder: str) -> str:
     return short.removeprefix(start) if short.startswith(start) else path.partition(folder)[2]
 
 
+def damaged_manifest(path: str, why: str) -> DataLossError:
+    """That the manifest of a folder is none."""
+    return DataLossError(f"{path}: not a manifest of written files, or damaged: {why}")
+
+
 def _listed(directory: str) -> list[str]:
     path = join_path(directory, MANIFEST)
     with naming(path), open_inside(directory, MANIFEST) as file:
@@ -327,6 +328,6 @@ def _listed(directory: str) -> list[str]:
     try:
         names = [plain_name(member(each, "name")) for each in member(json_value(text), "files", list)]
     except MalformedJson as error:
-        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
+        raise damaged_manifest(path, str(error)) from error
     check_inside(directory, names)
     return [join_path(directory, name) for name in names]

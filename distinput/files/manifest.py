@@ -61,8 +61,11 @@ class FileTable:
 
     def path(self, index: int) -> str:
         """The path of one file."""
-        name: bytes = self.names.row(index)
-        return os.fsdecode(name)
+        return os.fsdecode(self.names.row(index))
+
+    def paths(self) -> list[str]:
+        """The paths of all files."""
+        return [os.fsdecode(name) for name in self.names.values()]
 
     def index(self, path: str) -> int:
         """The index of the file with this path, for names in ascending order; -1 if there is none."""
@@ -81,10 +84,8 @@ class FileTable:
             return
         path, listed = self.path(index), self.stamps.row(index).decode()
         found = version_of(path)
-        if listed not in (
-            found,
-            found.partition(" ")[0],
-        ):  # version 0.4.0 listed a hash of the URL for files of the web
+        # Version 0.4.0 listed a hash of the URL for files of the web.
+        if listed not in (found, found.partition(" ")[0]):
             raise DataLossError(
                 f"{path}: has changed since the manifest was written (version {found}, listed {listed}); write the "
                 "manifest again"
@@ -292,8 +293,7 @@ class NamesFingerprint:
 
     def path(self, index: int) -> str:
         """The name at this index."""
-        name: bytes = self._texts.row(index)
-        return os.fsdecode(name)
+        return os.fsdecode(self._texts.row(index))
 
     def paths(self) -> tuple[str, ...]:
         """All names."""

@@ -216,11 +216,6 @@ def facts_of(system: Any, name: str) -> FileMetadata:
     return facts_in(system.info(name))
 
 
-def remote_size(system: Any, name: str) -> int | None:
-    """Size of a file that can be read by ranges; None if its server reports no size, or only sends whole files."""
-    return facts_of(system, name).size
-
-
 def fetch(
     path: str,
     starts: Sequence[int],
@@ -312,7 +307,7 @@ def _short(
 ) -> BaseException | None:
     """What is wrong with an answer that is shorter than was asked for; nothing, if the file ends there."""
     start, stop = piece
-    now = remote_size(system, name)
+    now = facts_of(system, name).size
     if size is None and (now is None or start + len(part) >= min(now, stop)):
         got[piece] = part
         return None

@@ -23,19 +23,10 @@ T = TypeVar("T")
 _NETWORK = ("aiohttp.", "azure.", "botocore.", "gcsfs.", "google.", "http.client", "httpx.", "requests.", "urllib3.")
 """Packages whose exceptions, where they are no OSError, are about the network."""
 
-_LASTING = frozenset(
-    {
-        errno.EACCES,
-        errno.EBADF,
-        errno.EINVAL,
-        errno.EISDIR,
-        errno.ENAMETOOLONG,
-        errno.ENOENT,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-    }
-    | {errno.EPERM, errno.EROFS}
-)
+_LASTING = frozenset({
+    errno.EACCES, errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR,
+    errno.EPERM, errno.EROFS,
+})  # fmt: skip
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """Of this process or its machine, which a server cannot cure: the program hears of it at once."""
 
@@ -43,18 +34,10 @@ _TRY_AGAIN = frozenset({408, 425, 429})  # of the answers of web servers from 40
 
 _MISSING, _FORBIDDEN = (404, 410), (401, 403)
 
-_ABOUT_THE_REQUEST = frozenset(
-    {
-        "DefaultCredentialsError",
-        "InvalidURL",
-        "NoCredentialsError",
-        "NoRegionError",
-        "ParamValidationError",
-        "PartialCredentialsError",
-        "ProfileNotFound",
-        "SSLCertVerificationError",
-    }
-)
+_ABOUT_THE_REQUEST = frozenset({
+    "DefaultCredentialsError", "InvalidURL", "NoCredentialsError", "NoRegionError", "ParamValidationError",
+    "PartialCredentialsError", "ProfileNotFound", "SSLCertVerificationError",
+})  # fmt: skip
 """Names of classes of errors that come again however often the request is made, though their packages are the network's."""
 
 _UNREACHABLE_SECONDS = 5.0

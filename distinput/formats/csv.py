@@ -446,14 +446,9 @@ def first_record(
             mark = 3 if data[:3].tobytes() == MARK and not rules else 0
             if not header and (len(data) >= 3 or ended):
                 return Head(mark)
-            code = -1 if quote is None else ord(quote)
-            count, after, lines, problem = csv_records(
-                data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | rules
-            )
+            count, after, lines, problem = reader._scanned(data, mark, len(data) + 1, 1, rules)
             if problem >= 0 and not count and data[problem] == RETURN and not rules:
-                count, after, lines, problem = csv_records(
-                    data, mark, len(data), len(data) + 1, 1, ord(delimiter), code, MULTILINE | RETURNS
-                )
+                count, after, lines, problem = reader._scanned(data, mark, len(data) + 1, 1, RETURNS)
             if count:
                 break
             if problem >= 0:

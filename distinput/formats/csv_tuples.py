@@ -419,14 +419,14 @@ class CsvTuples(TextTable):
         path = next(iter(paths), None)
         if path is None:
             raise InvalidArgumentError("csv: fields are named in headers, and there is no file")
-        names = self._names_in(path)
+        names = self._first(path, 0).names
         options = {"select_cols": self.chosen, "exclude_cols": self.excluded}
         chosen, excluded = (_numbered(path, option, given, names) for option, given in options.items())
         return replace(self, chosen=chosen, excluded=excluded, names=names)
 
-    def _names_in(self, path: str) -> tuple[str, ...]:
+    def _first(self, path: str, rules: int) -> Head:
         quote = '"' if self.quoted else None
-        return first_record(path, stamp_of(path), self.compression, self.delimiter, quote, True, 0).names
+        return first_record(path, stamp_of(path), self.compression, self.delimiter, quote, True, rules)
 
     @property
     def lines_are_records(self) -> bool:
@@ -455,11 +455,10 @@ class CsvTuples(TextTable):
     def head(self, path: str) -> Head:
         if not self.header:
             return Head()
-        quote = '"' if self.quoted else None
-        found = first_record(path, stamp_of(path), self.compression, self.delimiter, quote, True, RETURNS | BLANKS)
+        found = self._first(path, RETURNS | BLANKS)
         if not found.byte:
             raise InvalidArgumentError(f"{path}: Can't read header of file")
-        there = self.names if self.names is None else self._names_in(path)
+        there = self.names if self.names is None else self._first(path, 0).names
         if there != self.names:
             raise InvalidArgumentError(
                 f"{path}: its header has the columns {', '.join(there or ())}, and that of the first file "

@@ -90,14 +90,11 @@ def encoded(column: Column, leaf: LeafSpec) -> Any:
         return _encoded_optionals(list(column.values()), Spec.of(leaf.element_spec))
     assert isinstance(leaf, TensorSpec), "datasets are refused"
     column = column.materialize()
-    kept: dict[str, Column] | Column
     match encoding_of(leaf):
         case "plain":
-            kept = _as_stored(_joined(column, leaf), leaf.dtype)
-            return kept
+            return _as_stored(_joined(column, leaf), leaf.dtype)
         case "lists":
-            kept = _as_stored(column, leaf.dtype)
-            return kept
+            return _as_stored(column, leaf.dtype)
         case "shaped":
             rows = list(column.values())
             shapes = _spans([np.asarray(shape_of(row), _INT64) for row in rows], _INT64)

@@ -250,14 +250,7 @@ def values_of(kind: int, content: bytes) -> Any:
     return np.array(values, np.float32 if kind == FLOAT else np.int64)
 
 
-_LISTS = {
-    "bytesList": "bytes",
-    "bytes_list": "bytes",
-    "floatList": "float",
-    "float_list": "float",
-    "int64List": "int64",
-    "int64_list": "int64",
-}
+_LISTS = {f"{kind}{end}": kind for kind in ("bytes", "float", "int64") for end in ("List", "_list")}
 
 
 def decode_json_example(json_examples: Any, name: str | None = None) -> Any:
@@ -318,9 +311,8 @@ def _feature(key: str, value: Any) -> Any:
         case "bytes":
             return np.array([_bytes(item) for item in items], object)
         case "float":
-            return np.array(
-                [_float(item) for item in items], np.float64
-            )  # too large ones are refused where they are encoded
+            # Those that are too large are refused where they are encoded.
+            return np.array([_float(item) for item in items], np.float64)
         case _:
             return np.array([_integer(item) for item in items], np.int64)
 

@@ -15,18 +15,14 @@ from distinput.plan.check import in_int64, normalized, taken
 from distinput.values.leaves import STRING, Array, Ints, as_dtype, as_leaf, cast_within, lost
 from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.sparse_tensor import SparseTensor
-from distinput.values.spec import LeafSpec, RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
+from distinput.values.spec import RaggedTensorSpec, SparseTensorSpec, Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
 # Declarations of the features to parse from `tf.train.Example` messages, as in TensorFlow.
 # ----------------------------------------------------------------------------
 
 
-_DEFAULTS = {
-    STRING: ("text", "OS"),
-    np.dtype(np.float32): ("numbers", "iuf"),
-    np.dtype(np.int64): ("integers", "iu"),
-}
+_DEFAULTS = {STRING: ("text", "OS"), as_dtype("float32"): ("numbers", "iuf"), as_dtype("int64"): ("integers", "iu")}
 """For each dtype that features have: what their defaults are, and the kinds of NumPy's dtypes that are such."""
 
 
@@ -530,8 +526,7 @@ class Composed:
         inner, ragged = _inner(feature)
         shape = [*outer, None, *[None] * len(ragged), *inner]
         rank = len(outer) + len(ragged)
-        made: LeafSpec = RaggedTensorSpec(shape, feature.dtype, rank) if rank else TensorSpec(shape, feature.dtype)
-        return made
+        return RaggedTensorSpec(shape, feature.dtype, rank) if rank else TensorSpec(shape, feature.dtype)
 
 
 def composed(features: Features, batched: bool) -> Composed | None:

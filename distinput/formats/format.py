@@ -507,7 +507,7 @@ class Fragments:
     def digest(self) -> str:
         """A hash of the parts."""
         found = hashlib.blake2s(digest_size=6)
-        found.update(os.fsencode("\0".join(self.files.path(i) for i in range(len(self.files)))))
+        found.update(os.fsencode("\0".join(self.files.paths())))
         for part in (self.file, self.start, self.stop):
             found.update(np.ascontiguousarray(part).tobytes())
         return str(found.hexdigest())

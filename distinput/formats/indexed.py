@@ -88,7 +88,7 @@ def _loaded(path: str, version: str) -> Ints:
         content = file.read()
     try:
         lines = path.endswith(OTHERS_ENDING)
-        offsets = _from_lines(content) if lines else _from_array(content)
+        offsets: Ints = _from_lines(content) if lines else _from_array(content)
         sizes = np.diff(offsets)
         if (sizes < HEADER + FOOTER).any():
             number = int((sizes < HEADER + FOOTER).argmax())
@@ -100,8 +100,7 @@ def _loaded(path: str, version: str) -> Ints:
     except MalformedArray as error:
         raise DataLossError(f"{path}: not an index of a TFRecord file, or damaged: {error}; {CURE}") from error
     offsets.flags.writeable = False  # shared by all readers
-    found: Ints = offsets
-    return found
+    return offsets
 
 
 def _from_array(content: bytes) -> Ints:
@@ -358,7 +357,7 @@ class Indexed(Format):
         """The number of records in each file."""
         if files.rows is not None and (files.rows >= 0).all():
             return files.rows
-        paths = [files.path(number) for number in range(len(files))]
+        paths = files.paths()
         return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:

@@ -24,6 +24,7 @@ from distinput.formats.mds import (
     IndexedFolders,
     ListedFile,
     PackedSamples,
+    array_in,
     bounds_of,
     check_bounds,
     check_size,
@@ -517,8 +518,4 @@ def _array(kind: str, content: bytes, where: str) -> np.ndarray[Any, Any]:
         raise DataLossError(
             f"{where}: is an array {list(shape)} without values, whose rows would take memory nevertheless"
         )
-    if prod(shape) * dtype.itemsize != len(content) - begin:
-        raise DataLossError(
-            f"{where}: has {len(content) - begin} bytes of values, which is no {dtype.name} {list(shape)}"
-        )
-    return np.frombuffer(content, dtype, offset=begin).astype(dtype.newbyteorder("=")).reshape(shape)
+    return array_in(content, begin, dtype, shape, where)

@@ -649,6 +649,11 @@ def _array(coding: _Coding, content: bytes, where: str) -> np.ndarray[Any, Any]:
             raise DataLossError(
                 f"{where}: is an array {list(shape)}, but an array has at least one axis, and none of size 0"
             )
+    return array_in(content, at, dtype, shape, where)
+
+
+def array_in(content: bytes, at: int, dtype: np.dtype[Any], shape: tuple[int, ...], where: str) -> np.ndarray[Any, Any]:
+    """The array whose values are the bytes from `at` to the end."""
     if prod(shape) * dtype.itemsize != len(content) - at:
         raise DataLossError(f"{where}: has {len(content) - at} bytes of values, which is no {dtype.name} {list(shape)}")
     return np.frombuffer(content, dtype, offset=at).astype(dtype.newbyteorder("=")).reshape(shape)

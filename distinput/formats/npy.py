@@ -45,7 +45,7 @@ from distinput.formats.tables import TableFormat, as_columns
 from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.buffers import Bytes
-from distinput.values.nest import LEAF
+from distinput.values.nest import LEAF, structure_of
 from distinput.values.spec import Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Npy(TableFormat):
         return self._local(path) is not None and self.rows(path) is not None
 
     def units(self, files: FileTable) -> Ints | None:
-        paths = [files.path(number) for number in range(len(files))]
+        paths = files.paths()
         rows = list(ask_each(self.rows, paths))
         return None if None in rows else np.array(rows, np.int64)
 
@@ -350,7 +350,7 @@ class Npz(TableFormat):
         return True
 
     def units(self, files: FileTable) -> Ints | None:
-        paths = [files.path(number) for number in range(len(files))]
+        paths = files.paths()
         return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
@@ -381,9 +381,7 @@ class Npz(TableFormat):
         return list(self.spec_of(path).structure.flatten(dict(arrays)))
 
     def _block(self, arrays: Mapping[str, Any], rows: Any, count: int) -> Block:
-        structure = Spec.of(
-            {name: TensorSpec(array.shape[1:], array.dtype) for name, array in arrays.items()}
-        ).structure
+        structure = structure_of(dict.fromkeys(arrays, 0))
         columns = {
             name: Dense(array[rows].astype(array.dtype.newbyteorder("="), copy=False)) for name, array in arrays.items()
         }

@@ -245,8 +245,7 @@ class Parquet(NullableTable):
         return unfilled(found, schema_of(path), {} if self.nulls == "error" else dict(self.nulls))
 
     def where(self, term: Any) -> "Parquet | None":
-        made: Parquet = PrunedParquet(self.columns, self.batch_rows, self.nulls, term=term)
-        return made
+        return PrunedParquet(self.columns, self.batch_rows, self.nulls, term=term)
 
     def wants_group(self, path: str, stamp: str, group: int) -> bool:
         """Whether a row group is read at all."""

@@ -408,20 +408,17 @@ def _check_alone(path: str, footer: Footer, decoded: dict[int, Any] | None = Non
 
 def _end(path: str, stamp: str) -> tuple[int, FileMetadata | None, bytes]:
     """The size of a file, what the server of a remote one says of it, and its last bytes."""
-    found = ending(path, _TAIL_BYTES) if local_path(path) is None else None
-    if found is not None and found[0].size is not None:
-        return found[0].size, found[0], bytes(found[1])
-    size, facts = _size_and_facts(path, stamp)
-    return size, facts, read_range(path, max(0, size - _TAIL_BYTES), size, facts)
-
-
-def _size_and_facts(path: str, stamp: str) -> tuple[int, FileMetadata | None]:
+    size, facts = None, None
     if local_path(path) is None:
+        found = ending(path, _TAIL_BYTES)
+        if found is not None and found[0].size is not None:
+            return found[0].size, found[0], bytes(found[1])
         with naming(path):
             facts = facts_at(path, stamp)
-        if facts.size is not None:
-            return facts.size, facts
-    return size_of(path), None
+        size = facts.size
+    if size is None:
+        size, facts = size_of(path), None
+    return size, facts, read_range(path, max(0, size - _TAIL_BYTES), size, facts)
 
 
 @lru_cache(maxsize=256)

@@ -437,7 +437,7 @@ class CountedTable(TableFormat):
         return self.opened(path).rows
 
     def units(self, files: FileTable) -> Ints | None:
-        paths = [files.path(number) for number in range(len(files))]
+        paths = files.paths()
         return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:

@@ -12,10 +12,10 @@ import numpy as np
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.formats.table_batches import schema_of_table, table_batches
 from distinput.inspect.columns import LeafColumn, numbers_of, parts_of
-from distinput.inspect.examples import ExampleScan, FeatureValues, Scanned, scanned
+from distinput.inspect.examples import DTYPES, ExampleScan, FeatureValues, Scanned, scanned
 from distinput.inspect.files import open_files
 from distinput.inspect.records import record_kind
-from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING
+from distinput.kernels.example_values import BYTES, MISSING
 from distinput.names.lazy import dataclass
 
 # ----------------------------------------------------------------------------
@@ -114,8 +114,7 @@ def _bins(values: Any, level: int) -> Any:
     return found
 
 
-_TYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
-_KINDS = {type: kind for kind, type in _TYPES.items()}
+_KINDS = {type: kind for kind, type in DTYPES.items()}
 _NONE = np.empty(0, np.int64)
 _LARGE, _UNIT = 2.0**480, 2.0**600
 """Squares of floats above are infinite; they are counted in this unit."""
@@ -369,9 +368,9 @@ def _add_messages(found: dict[str, ColumnStatistics], part: Scanned) -> None:
         column = found.get(key)
         kind = _kind_of(part, key, feature, column)
         if column is None:
-            column = found.setdefault(key, ColumnStatistics(key, _TYPES[kind]))
-        elif column.type != _TYPES[kind]:  # so far it had lists without values only
-            column.type, column.lengths, column.values = _TYPES[kind], None, None
+            column = found.setdefault(key, ColumnStatistics(key, DTYPES[kind]))
+        elif column.type != DTYPES[kind]:  # so far it had lists without values only
+            column.type, column.lengths, column.values = DTYPES[kind], None, None
             if kind != BYTES:
                 column.add_lengths(np.zeros(column.rows, np.int64))
         before, column.rows = column.rows, column.rows + len(there)
@@ -402,8 +401,8 @@ def _kind_of(part: Scanned, key: str, feature: FeatureValues, column: ColumnStat
     odd = np.flatnonzero(kinds != kind)
     if len(odd):
         raise DataLossError(
-            f"{part.file}: record {part.row + int(filled[odd[0]])}: feature {key!r} is {_TYPES[int(kinds[odd[0]])]}, and "
-            f"{_TYPES[kind]} in a record before; it must be of one kind in all messages"
+            f"{part.file}: record {part.row + int(filled[odd[0]])}: feature {key!r} is {DTYPES[int(kinds[odd[0]])]}, and "
+            f"{DTYPES[kind]} in a record before; it must be of one kind in all messages"
         )
     return kind
 

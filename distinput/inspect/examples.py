@@ -166,7 +166,7 @@ def _gathered(n: int, found: list[tuple[int, Any]]) -> FeatureValues:
 # ----------------------------------------------------------------------------
 
 
-_DTYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
+DTYPES = {BYTES: "string", FLOAT: "float32", INT64: "int64"}
 
 
 @dataclass
@@ -192,8 +192,8 @@ class FeatureFound:
             return
         kinds, counts = kinds[there], counts[there]
         if self.dtype == "none":
-            self.dtype = _DTYPES[int(kinds[0])]
-        if any(_DTYPES[kind] != self.dtype for kind in np.unique(kinds[counts > 0]).tolist()):
+            self.dtype = DTYPES[int(kinds[0])]
+        if any(DTYPES[kind] != self.dtype for kind in np.unique(kinds[counts > 0]).tolist()):
             self.dtype = "mixed"
         least = int(counts.min())
         self.fewest = least if not self.present else min(self.fewest, least)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether files are what they should be: as their manifest says, readable to the end, and complete for all workers."""
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -18,7 +17,7 @@ from distinput.data.dataset import Dataset
 from distinput.errors import DistinputError, InvalidArgumentError
 from distinput.files.folder import MANIFEST, names_in
 from distinput.files.manifest import load_manifest
-from distinput.files.source import naming, open_binary, size_of, version_of
+from distinput.files.source import size_of, version_of
 from distinput.formats.parquet import Parquet
 from distinput.formats.parquet_file import check_alone
 from distinput.formats.table_batches import is_table, schema_of_table, table_batches
@@ -29,6 +28,7 @@ from distinput.names.words import shown
 from distinput.sharding.policies import auto_shard
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import structure_of
+from distinput.writers.manifest import checksum_of
 
 # ----------------------------------------------------------------------------
 # Whether two sets of files, of any formats, hold the same records in the same order.
@@ -169,9 +169,6 @@ def _add(made: Any, leaf: Any) -> None:
         made.update(array.tobytes())
 
 
-_CHUNK = 1 << 20
-
-
 @dataclass(frozen=True)
 class Finding:
     """Something that does not hold.
@@ -294,13 +291,9 @@ def _of_written(files: Files) -> Iterator[Finding]:
             size = size_of(path)
             if size != file.bytes:
                 yield Finding(path, "size", f"has {size} bytes, and {MANIFEST} says {file.bytes}")
-            elif (sum32 := _checksum(path)) != file.crc32:
-                yield Finding(
-                    path,
-                    "checksum",
-                    f"its checksum is {sum32:#010x}, and {MANIFEST} says {file.crc32:#010x}; it was changed after it was "
-                    "written",
-                )
+            elif (sum32 := checksum_of(path)) != file.crc32:
+                why = f"its checksum is {sum32:#010x}, and {MANIFEST} says {file.crc32:#010x}"
+                yield Finding(path, "checksum", f"{why}; it was changed after it was written")
         except OSError as error:
             yield Finding(path, "manifest", f"{MANIFEST} lists it, and it cannot be read: {error}")
     ending = files.paths[0].rpartition(".")[2] if files.paths else ""
@@ -310,14 +303,6 @@ def _of_written(files: Files) -> Iterator[Finding]:
             yield Finding(
                 name, "manifest", f"lies beside the files of {MANIFEST}, which does not list it; it is not read"
             )
-
-
-def _checksum(path: str) -> int:
-    found = 0
-    with naming(path), open_binary(path) as source:
-        while data := source.read(_CHUNK):
-            found = zlib.crc32(data, found)
-    return found
 
 
 def _of_manifest(files: Files, manifest: str) -> Iterator[Finding]:

@@ -205,8 +205,7 @@ class _Source(Node):
 
     @property
     def cardinality(self) -> int:
-        found: int = self.held.node.cardinality
-        return found
+        return int(self.held.node.cardinality)
 
     def start(self, epoch: int) -> State:
         found: State = self.held.node.start(epoch)

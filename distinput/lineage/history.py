@@ -24,6 +24,7 @@ from distinput.lineage.followed import Followed, followed
 from distinput.lineage.step_records import (
     StepRecords,
     check_no_steps_left_out,
+    check_replica,
     described,
     located_part,
     located_rows,
@@ -468,10 +469,7 @@ class KeptRecords:
         """
         source: Any = self._source
         replicas = source.terms.replicas
-        if replica is not None and not 0 <= replica < replicas.total:
-            raise OutOfRangeError(
-                f"locate: there are {replicas.total} replicas, numbered from 0 on, got replica {replica}"
-            )
+        check_replica(replica, replicas.total)
         if not isinstance(source, DealtElements) or source.whole:
             tree, found = self._elements(0, states[0], step - first, 1)
             if not found:

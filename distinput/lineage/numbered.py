@@ -285,8 +285,7 @@ class FragmentRecords(RecordNumbers):
 
     @cached_property
     def files(self) -> Sequence[str]:
-        table = self._reader.fragments.files
-        return [table.path(i) for i in range(len(table))]
+        return self._reader.fragments.files.paths()
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
         parts = self._reader.fragments
@@ -387,9 +386,8 @@ class Numbered:
         begin, n = step * size, source.cardinality
 
         def numbers_at(rows: Ints) -> Ints:
-            return (
-                numbers_of(source.fetch(rows + begin, epoch)) if len(rows) else rows
-            )  # some steps cannot fetch nothing
+            # Some steps cannot fetch nothing.
+            return numbers_of(source.fetch(rows + begin, epoch)) if len(rows) else rows
 
         return size if n < 0 else min(size, n - begin), numbers_at
 
@@ -553,7 +551,7 @@ class _Numbering:
                 return self._source(lambda held, k: ReaderRecords(held, k, names, counts), node)
             case FragmentReader():
                 rows = node.rows
-                if rows is None or any("row" not in node.fragments.fragment(i, node.format).start for i in range(1)):
+                if rows is None or "row" not in node.fragments.fragment(0, node.format).start:
                     raise _refused(node, "the records before a part of a file are not counted")
                 return self._source(FragmentRecords, node)
             case AssertCardinality():
@@ -590,11 +588,8 @@ class _Numbering:
         below = self.of(node.inputs[0], count)
         batches = any(leaf.shape != () for leaf in below.spec.leaves)
         if batches and not node.keeps_batches and not node.transparent and not isinstance(node, RandomKeys):
-            self._assume(node, "leaves each row of a batch where it is")
+            self.assumes.append(f"{node.where()}, leaves each row of a batch where it is")
         return below
-
-    def _assume(self, node: Node, what: str) -> None:
-        self.assumes.append(f"{node.where()}, {what}")
 
     def _zip(self, node: Zip) -> Node:
         """Records beside each other; those of a `range` that only counts the others are left out."""

@@ -132,8 +132,7 @@ class StepRecords:
         total = self._source.terms.replicas.total
         if step < 0:
             raise OutOfRangeError(f"locate: steps are numbered from 0 on, got {step}")
-        if replica is not None and not 0 <= replica < total:
-            raise OutOfRangeError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
+        check_replica(replica, total)
         if self._batches:
             return self._of_batch(step, replica, epoch)
         assert isinstance(self._source, DealtElements)
@@ -208,33 +207,21 @@ class StepRecords:
         Raises:
           ValueError: no pipeline reads that file.
         """
+        trees = [(self._tree(number), each) for number, each in self._trees]
+        reading = [(tree, each) for tree, each in trees if file in tree.files]
+        if not reading:
+            raise self._unknown(file, [name for tree, _ in trees for name in tree.files])
         there = np.array(sorted([step for step in steps if step >= 0]), np.int64)
         steps_found: set[int] = set()
         missing = set(records)
-        files_known: list[str] = []
-        is_read = False
-        for number, each in self._trees:
-            tree = self._tree(number)
-            files_known += tree.files
-            if file not in tree.files:
-                continue
-            is_read = True
-            numbers = np.array(
-                [n for record in records for n in self._numbers_of(tree, file, record, missing)], np.int64
-            )
-            if len(numbers):
+        for tree, each in reading:
+            numbers = {record: tree.numbers(file, record) for record in records}
+            missing -= {record for record in records if numbers[record]}
+            wanted = np.array([number for record in records for number in numbers[record]], np.int64)
+            if len(wanted):
                 elements = (there[:, None] * each + np.arange(each)).reshape(-1)
-                steps_found.update([element // each for element in tree.elements_with(elements, numbers, epoch)])
-        if not is_read:
-            raise self._unknown(file, files_known)
+                steps_found.update([element // each for element in tree.elements_with(elements, wanted, epoch)])
         return [step for step in steps if step in steps_found], missing
-
-    @staticmethod
-    def _numbers_of(tree: Numbered, file: str, record: int, missing: set[int]) -> list[int]:
-        numbers = tree.numbers(file, record)
-        if numbers:
-            missing.discard(record)
-        return numbers
 
     @property
     def _trees(self) -> Iterator[tuple[int, int]]:
@@ -354,6 +341,12 @@ class StepRecords:
             if not any(isinstance(step, BalanceRows) for step in walk(node)):
                 self._made[number, not ordered] = made
         return self._made[number, ordered]
+
+
+def check_replica(replica: int | None, total: int) -> None:
+    """Refuse the number of a replica that a job of so many does not have."""
+    if replica is not None and not 0 <= replica < total:
+        raise OutOfRangeError(f"locate: there are {total} replicas, numbered from 0 on, got replica {replica}")
 
 
 def may_leave_out_steps(source: StepSource, tree: Node) -> bool:

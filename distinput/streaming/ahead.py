@@ -525,9 +525,8 @@ def _blocks(pulled: "_Pulled", ahead: "_Ahead", run: Run) -> Stream:
     while rest is not None:
         try:
             decoded = ahead.decoded(pulled, portion) if rest is portion else rest.decode()
-            ahead.go_on(
-                run.read_ahead.nbytes
-            )  # a large portion has to wait until the one before it is no longer in use
+            # A large portion has to wait until the one before it is no longer in use.
+            ahead.go_on(run.read_ahead.nbytes)
             for block, after in rest.blocks(decoded):
                 place["position"] = after
                 yield block, {**mark, "position": after}

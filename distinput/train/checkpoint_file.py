@@ -130,8 +130,7 @@ class CheckpointFile(Closing):
     @property
     def id(self) -> str:
         """A unique name; a checkpoint that replaces this file has another one."""
-        name: str = self.header["id"]
-        return name
+        return str(self.header["id"])
 
     def array(self, key: str) -> Array:
         """An array, which must not be modified.

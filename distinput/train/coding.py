@@ -438,25 +438,21 @@ def _dtype_named(name: str, like: np.dtype[Any] | None) -> np.dtype[Any]:
 def _strings_of(saved: Any, fetch: Fetch, like: np.dtype[Any] | None = None) -> Array:
     parts = {key: array_of(part, fetch) for key, part in saved["strings"].items()}
     with _naming_array(saved):
-        return _texts_of(parts, saved, like)
-
-
-def _texts_of(parts: dict[str, Array], saved: Any, like: np.dtype[Any] | None) -> Array:
-    data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
-    if len(ends) and (ends[-1] != len(data) or parts["lengths"].min() < 0):
-        raise DataLossError(
-            f"the checkpoint is damaged: an array of text has {len(data)} bytes, and should have {ends[-1]}"
-        )
-    made = np.empty(len(ends), object)
-    rows = zip(ends.tolist(), parts["lengths"].tolist(), parts["kinds"].tolist(), strict=True)
-    for i, (end, length, kind) in enumerate(rows):
-        item = data[end - length : end]
-        made[i] = None if kind == 0 else item if kind == 1 else item.decode("utf-8", "surrogatepass")
-    if saved["dtype"] == "StringDType":
-        strings: Any = np.dtypes.StringDType
-        own = strings() if parts["kinds"].all() else strings(na_object=None)
-        made = made.astype(like if like is not None and like.kind == "T" else own)
-    return made.reshape(saved["shape"])
+        data, ends = parts["data"].tobytes(), np.cumsum(parts["lengths"])
+        if len(ends) and (ends[-1] != len(data) or parts["lengths"].min() < 0):
+            raise DataLossError(
+                f"the checkpoint is damaged: an array of text has {len(data)} bytes, and should have {ends[-1]}"
+            )
+        made = np.empty(len(ends), object)
+        rows = zip(ends.tolist(), parts["lengths"].tolist(), parts["kinds"].tolist(), strict=True)
+        for i, (end, length, kind) in enumerate(rows):
+            item = data[end - length : end]
+            made[i] = None if kind == 0 else item if kind == 1 else item.decode("utf-8", "surrogatepass")
+        if saved["dtype"] == "StringDType":
+            strings: Any = np.dtypes.StringDType
+            own = strings() if parts["kinds"].all() else strings(na_object=None)
+            made = made.astype(like if like is not None and like.kind == "T" else own)
+        return made.reshape(saved["shape"])
 
 
 # ----------------------------------------------------------------------------

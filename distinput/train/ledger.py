@@ -5,6 +5,7 @@ import heapq
 import os
 from collections.abc import Iterator, Sequence
 from glob import escape, glob
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,14 +165,10 @@ class Ledger(Closing):
                 f"Ledger.note: step must be one that was handed over: {possible}; got {step}. The last one is iterator.step - 1"
             )
         replicas = iterator._source.terms.replicas
-        per_replica: Sequence[Any] = (
-            loss_per_row.values
-            if isinstance(loss_per_row, DistributedValues)
-            else loss_per_row
-            if isinstance(loss_per_row, list | tuple)
-            else [loss_per_row]
-        )
-        losses = [_as_losses(rows) for rows in per_replica]
+        parts_given = loss_per_row.values if isinstance(loss_per_row, DistributedValues) else loss_per_row
+        losses = [
+            _as_losses(rows) for rows in (parts_given if isinstance(parts_given, list | tuple) else [parts_given])
+        ]
         if len(losses) != replicas.count or any(rows.ndim != 1 or rows.dtype.kind not in "biuf" for rows in losses):
             raise InvalidArgumentError(
                 f"Ledger.note: expected for each of the {replicas.count} replicas of this worker an array with a number for "
@@ -216,8 +213,7 @@ class Ledger(Closing):
         """
         name = self._name(worker)
         try:
-            with open(name, "rb") as file:
-                data = file.read()
+            data = Path(name).read_bytes()
         except FileNotFoundError:
             raise NotFoundError(f"Ledger: there is no {name}; was this folder written by a job?") from None
         return History.of([entry for entry, _ in entries_of(data, name)])
@@ -339,11 +335,9 @@ class Ledger(Closing):
         """What was noted of the steps that count: the number of the step among all, the replica, and the losses of its rows."""
         numbers = history.numbers()
         for name in sorted(glob(os.path.join(escape(self._folder), f"worker-*{LOSSES}"))):
-            with open(name, "rb") as file:
-                data = file.read()
             last: dict[tuple[int, int], Losses] = {}
             job: dict[str, int] = {}
-            for entry, _ in entries_of(data, name):
+            for entry, _ in entries_of(Path(name).read_bytes(), name):
                 if entry.begin is not None:
                     job = dict(entry.begin)
                 elif entry.note is not None:

@@ -334,10 +334,9 @@ class CheckpointManager(Generic[C]):
 
         Source: `tf.train.CheckpointManager.latest_checkpoint`.
         """
-        if self._latest is not None and not self._is_chief():
+        if self._latest is not None and not self._checkpoint._crew_now().is_chief:
             return join_path(self._directory, self._latest)
-        name = latest_name(self._directory)
-        return None if name is None else join_path(self._directory, name)
+        return latest_checkpoint(self._directory)
 
     def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
         """Save a checkpoint, then remove those that are not to be kept.
@@ -450,9 +449,6 @@ class CheckpointManager(Generic[C]):
 
         Source: `tf.train.CheckpointManager.sync`.
         """
-
-    def _is_chief(self) -> bool:
-        return bool(self._checkpoint._crew_now().is_chief)
 
     def _step(self) -> int | None:
         counter = self._step_counter

@@ -3,7 +3,7 @@
 
 from typing import Any, ClassVar
 
-from distinput.arrow.record_batches import arrow_schema, record_batch
+from distinput.arrow.record_batches import arrow_schema
 from distinput.columns.block import Block
 from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
@@ -11,7 +11,7 @@ from distinput.formats.elements import layout_of, stored, stored_block
 from distinput.names.lazy import dataclass
 from distinput.plan.check import normalized
 from distinput.values.spec import Spec
-from distinput.writers.arrow import ipc_codec, target
+from distinput.writers.arrow import TableFile, ipc_codec, target
 from distinput.writers.writer import ShardFile, Writer
 
 _CODECS = {"AUTO": None, "GZIP": "ZSTD", "SNAPPY": "LZ4", "LZ4": "LZ4", "ZSTD": "ZSTD", "": None}
@@ -60,16 +60,13 @@ class ElementsWriter(Writer):
         return {"layout": layout_of(spec)}
 
 
-class _File(ShardFile):
+class _File(TableFile):
     def __init__(self, sink: Sink, spec: Spec, codec: str | None) -> None:
         from pyarrow import ipc
 
-        self._spec, self._schema = spec, arrow_schema(stored(spec))
-        options = ipc.IpcWriteOptions(compression=codec)
-        self._writer = ipc.new_file(target(sink), self._schema, options=options)
+        schema, options = arrow_schema(stored(spec)), ipc.IpcWriteOptions(compression=codec)
+        super().__init__(ipc.new_file(target(sink), schema, options=options), schema)
+        self._spec = spec
 
     def write(self, block: Block) -> None:
-        self._writer.write_batch(record_batch(stored_block(block, self._spec), self._schema))
-
-    def finish(self) -> None:
-        self._writer.close()
+        super().write(stored_block(block, self._spec))

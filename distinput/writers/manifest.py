@@ -13,7 +13,7 @@ from distinput.columns.column import Strings
 from distinput.columns.state import State
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.folder import MANIFEST as MANIFEST
-from distinput.files.folder import check_inside, join_path, open_inside, plain_name
+from distinput.files.folder import check_inside, damaged_manifest, join_path, open_inside, plain_name
 from distinput.files.manifest import FileTable
 from distinput.files.paths import as_path
 from distinput.files.sink import Sink
@@ -189,9 +189,7 @@ class WrittenFiles:
         try:
             format_named(self.format, **self.options)
         except (TypeError, ValueError, RecursionError) as error:  # the last: options in one another, thousands deep
-            raise DataLossError(
-                f"{path}: not a manifest of written files, or damaged: its options are none of {self.format}: {error}"
-            ) from error
+            raise damaged_manifest(path, f"its options are none of {self.format}: {error}") from error
 
     def save(self, *, durable: bool = True) -> None:
         """Write the manifest; it takes the place of an older one at once."""
@@ -235,17 +233,15 @@ def read_written(directory: str) -> WrittenFiles | None:
         if unknown or missing:
             raise MalformedJson(f"it has {f'no {missing[0]!r}' if missing else f'a member {unknown[0]!r}'}")
     except MalformedJson as error:
-        raise DataLossError(f"{path}: not a manifest of written files, or damaged: {error}") from error
+        raise damaged_manifest(path, str(error)) from error
     manifest = WrittenFiles(directory, files=files, pieces=pieces, **given)
     every = with_beside(files)
     fits = all(type(count) is int and count > 0 for count in pieces) and sum(pieces) == (len(files) if pieces else 0)
     fits &= isinstance(manifest.format, str) and isinstance(manifest.options, dict) and isinstance(manifest.more, dict)
-    fits &= all(isinstance(word, str) for word in (manifest.run, manifest.order)) and isinstance(
-        manifest.job, str | None
-    )
+    fits &= isinstance(manifest.run, str) and isinstance(manifest.order, str) and isinstance(manifest.job, str | None)
     fits &= manifest.pipeline is None or is_fingerprint(manifest.pipeline)
     if not fits or manifest.rows != rows or len({file.name for file in every}) != len(every):
-        raise DataLossError(f"{path}: not a manifest of written files, or damaged: its parts contradict each other")
+        raise damaged_manifest(path, "its parts contradict each other")
     _check_options(path, manifest)
     check_inside(directory, [file.name for file in every])
     return manifest
@@ -259,10 +255,20 @@ def _check_options(path: str, made: WrittenFiles) -> None:
     if made.format not in OPTIONS_GIVEN and made.format in WRITERS:
         return
     for option in sorted(set(made.options) - OPTIONS_GIVEN.get(made.format, frozenset())):
-        raise DataLossError(
-            f"{path}: not a manifest of written files, or damaged: it gives the format {made.format!r} the option {option!r}, "
-            "which no writer gives; name the format and its options yourself: FileDataset(files, format, ...)"
+        raise damaged_manifest(
+            path,
+            f"it gives the format {made.format!r} the option {option!r}, which no writer gives; name the format and its "
+            "options yourself: FileDataset(files, format, ...)",
         )
+
+
+def checksum_of(path: str) -> int:
+    """The CRC-32 of a file."""
+    found = 0
+    with naming(path), open_binary(path) as source:
+        while data := source.read(_CHUNK):
+            found = crc32(np.frombuffer(data, np.uint8), found)
+    return found
 
 
 def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
@@ -289,10 +295,8 @@ def verify_files(directory: "str | bytes | os.PathLike[Any]") -> WrittenFiles:
         raise NotFoundError(f"{join_path(directory, MANIFEST)}; there is no complete dataset in this folder")
     manifest.check_sizes()
     for file in with_beside(manifest.files):
-        path, found = join_path(manifest.directory, file.name), 0
-        with naming(path), open_binary(path) as source:
-            while data := source.read(_CHUNK):
-                found = crc32(np.frombuffer(data, np.uint8), found)
+        path = join_path(manifest.directory, file.name)
+        found = checksum_of(path)
         if found != file.crc32:
             raise DataLossError(
                 f"{path}: its checksum is {found:#010x}, and {MANIFEST} says {file.crc32:#010x}; it was changed after it was "

@@ -2,6 +2,7 @@
 """Files that elements are written to: where they end, the open one, and those that a pass keeps or deals to."""
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -76,8 +77,7 @@ class Cut:
         if self.shards == 1:
             return 1 << 62
         part = balanced_slice(total, self.shards, index)
-        rows: int = part.stop - part.start
-        return rows
+        return int(part.stop - part.start)
 
     @property
     def bytes(self) -> int:
@@ -169,18 +169,66 @@ def _written(name: str, rows: int, sink: Sink, beside: WrittenFile | None = None
 # ----------------------------------------------------------------------------
 
 
-KEPT = re.compile(r"elements-[0-9a-f]{8}-\d{5}\.arrow")
-"""The names of the files."""
-
 _MOST_OPEN = 512
 """Files that may be open at a time."""
+
+
+class NumberedFiles(ABC):
+    """Files under way, each with a number.
+
+    Args:
+      who: the method, for error messages.
+    """
+
+    def __init__(self, who: str = "") -> None:
+        self._who = who
+        self._open: dict[int, OpenFile] = {}
+
+    @abstractmethod
+    def _begin(self, number: int) -> OpenFile:
+        """A file of this number."""
+
+    @property
+    def _held(self) -> int:
+        """Bytes in open files, about."""
+        return sum(file.size for file in self._open.values())
+
+    def file(self, number: int) -> OpenFile:
+        """The open file of this number.
+
+        Raises:
+          InvalidArgumentError: too many are open.
+        """
+        if number not in self._open:
+            if len(self._open) >= _MOST_OPEN:
+                raise InvalidArgumentError(
+                    f"{self._who}shard_func may name {_MOST_OPEN} files, which are open at once; it named more"
+                )
+            self._open[number] = self._begin(number)
+        return self._open[number]
+
+    def deal(self, shard_func: Callable[..., Any], block: Block) -> None:
+        """Append each element to the file that a function names."""
+        numbers = file_numbers(shard_func, block)
+        for number in np.unique(numbers).tolist():
+            self.file(number).write(block.take(np.flatnonzero(numbers == number)))
+
+    def discard(self) -> None:
+        """Leave nothing of the files that are not complete; may be called again."""
+        for file in self._open.values():
+            file.discard()
+        self._open.clear()
+
+
+KEPT = re.compile(r"elements-[0-9a-f]{8}-\d{5}\.arrow")
+"""The names of the files."""
 
 _MOST_OF_A_BLOCK = 2
 """How many times too large a file must be to end within a block: files that end with one can be gone on after."""
 
 
-class KeptFiles:
-    """Files under way.
+class KeptFiles(NumberedFiles):
+    """Files that hold the elements of a pass so far.
 
     Args:
       stage: where they are written.
@@ -200,20 +248,15 @@ class KeptFiles:
         done: Iterable[WrittenFile] = (),
         word: str = "elements",
     ) -> None:
+        super().__init__()
         self._stage, self._writer, self._spec, self._shard_func = stage, writer, spec, shard_func
         self._word = word
         self._done = list(done)
-        self._open: dict[int, OpenFile] = {}
 
     @property
     def size(self) -> int:
         """Bytes so far, about."""
         return sum(file.bytes for file in self._done) + self._held
-
-    @property
-    def _held(self) -> int:
-        """Bytes in open files, about."""
-        return sum(file.size for file in self._open.values())
 
     def write(self, block: Block) -> None:
         """Append elements."""
@@ -223,11 +266,9 @@ class KeptFiles:
             if self._shard_func is None:
                 if begin and self._held >= _MOST_OF_A_BLOCK * SHARD_BYTES:
                     self.end()
-                self._append(len(self._done), part)
+                self.file(len(self._done)).write(part)
                 continue
-            numbers = file_numbers(self._shard_func, part)
-            for number in np.unique(numbers).tolist():
-                self._append(number, part.take(np.flatnonzero(numbers == number)))
+            self.deal(self._shard_func, part)
 
     def cut(self) -> tuple[WrittenFile, ...] | None:
         """End the open file if it is large enough; then all files, of all blocks so far. Where a function deals: None."""
@@ -238,26 +279,14 @@ class KeptFiles:
     def end(self) -> tuple[WrittenFile, ...]:
         """Complete all files, at least one."""
         if not self._done and not self._open:
-            self._file(0)
+            self.file(0)
         self._done += [self._open[number].end() for number in sorted(self._open)]
         self._open.clear()
         return tuple(self._done)
 
-    def discard(self) -> None:
-        """Leave nothing of the files that are not complete; may be called again."""
-        for file in self._open.values():
-            file.discard()
-        self._open.clear()
-
-    def _append(self, number: int, part: Block) -> None:
-        (self._open.get(number) or self._file(number)).write(part)
-
-    def _file(self, number: int) -> OpenFile:
-        if len(self._open) >= _MOST_OPEN:
-            raise InvalidArgumentError(f"shard_func may name {_MOST_OPEN} files, which are open at once; it named more")
+    def _begin(self, number: int) -> OpenFile:
         name = f"{self._word}-{self._stage.run}-{number:05d}{self._writer.ending}"
-        self._open[number] = OpenFile(self._stage, self._writer, self._spec, name, 0)
-        return self._open[number]
+        return OpenFile(self._stage, self._writer, self._spec, name, 0)
 
 
 def file_numbers(shard_func: Callable[..., Any], block: Block) -> "np.ndarray[Any, np.dtype[np.int64]]":
@@ -292,7 +321,7 @@ _MOST_SMALL = 16
 """How many times smaller than a file by itself a piece may be in the mean."""
 
 
-class Pieces:
+class Pieces(NumberedFiles):
     """The pieces of numbered files.
 
     Args:
@@ -311,29 +340,21 @@ class Pieces:
         ended: Iterable[WrittenFile] = (),
         numbers: Iterable[int] = (),
     ) -> None:
-        self._who, self._begin, self._most = who, begin, most_bytes
+        super().__init__(f"{who}: ")
+        self._piece, self._most = begin, most_bytes
         self.ended, self.numbers = list(ended), list(numbers)
         self._counts = Counter(self.numbers)
-        self._open: dict[int, OpenFile] = {}
 
     @property
     def full(self) -> bool:
         """Whether the open pieces are worth ending."""
         most = self._most * max(1, len(self._open) / _MOST_SMALL)
-        return bool(self._open) and sum(file.size for file in self._open.values()) >= most
-
-    def write(self, number: int, part: Block) -> None:
-        """Append elements to a file.
-
-        Raises:
-          InvalidArgumentError: too many are open.
-        """
-        (self._open.get(number) or self._piece(number)).write(part)
+        return bool(self._open) and self._held >= most
 
     def end(self) -> None:
         """Complete the open pieces; there is at least one in the end."""
         if not self._open and not self.ended:
-            self._piece(0)
+            self.file(0)
         for number in sorted(self._open):
             self.ended.append(self._open[number].end())
             self.numbers.append(number)
@@ -345,16 +366,5 @@ class Pieces:
         order = sorted(range(len(self.ended)), key=self.numbers.__getitem__)
         return [self.ended[index] for index in order], [self._counts[number] for number in sorted(self._counts)]
 
-    def discard(self) -> None:
-        """Leave nothing of the pieces that are not complete; may be called again."""
-        for file in self._open.values():
-            file.discard()
-        self._open.clear()
-
-    def _piece(self, number: int) -> OpenFile:
-        if len(self._open) >= _MOST_OPEN:
-            raise InvalidArgumentError(
-                f"{self._who}: shard_func may name {_MOST_OPEN} files, which are open at once; it named more"
-            )
-        self._open[number] = self._begin(number, self._counts[number])
-        return self._open[number]
+    def _begin(self, number: int) -> OpenFile:
+        return self._piece(number, self._counts[number])

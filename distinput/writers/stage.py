@@ -108,9 +108,7 @@ class Stage:
 
     def journal(self) -> dict[str, Any] | None:
         """What the last writer recorded; None if there was none, or if it is unreadable."""
-        if not self.local:
-            return None
-        if os.path.islink(self.folder):
+        if not self.local or os.path.islink(self.folder):
             return None
         try:
             with open_inside(self.folder, _JOURNAL) as file:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import UnimplementedError
-from distinput.files.range_requests import ranges_of, remote_size
+from distinput.files.range_requests import facts_of, ranges_of
 
 DATA = bytes(range(256)) * 4
 SPANS = st.lists(st.tuples(st.integers(0, 900), st.integers(0, 120)).map(lambda s: (s[0], s[0] + s[1])), max_size=6)
@@ -54,4 +54,4 @@ def test_sizes_count_only_where_ranges_can_be_read(info: dict[str, Any], size: i
         def info(self, name: str) -> dict[str, Any]:
             return info
 
-    assert remote_size(System(), "a") == size
+    assert facts_of(System(), "a").size == size

@@ -36,15 +36,15 @@ def pieces(stage: Stage, **given: object) -> Pieces:
 
 def test_pieces_end_together_and_stand_by_the_numbers_of_their_files(stage: Stage) -> None:
     first = pieces(stage)
-    first.write(3, block(3))
-    first.write(1, block(1, 1))
+    first.file(3).write(block(3))
+    first.file(1).write(block(1, 1))
     assert not first.full
-    first.write(3, block(*range(20)))
+    first.file(3).write(block(*range(20)))
     assert first.full
     first.end()
     again = pieces(stage, ended=first.ended, numbers=first.numbers)
-    again.write(1, block(1))
-    again.write(0, block(0))
+    again.file(1).write(block(1))
+    again.file(0).write(block(0))
     again.end()
     files, counts = again.in_order()
     assert [file.name for file in files] == ["0-0.arrow", "1-0.arrow", "1-1.arrow", "3-0.arrow"]
@@ -64,11 +64,11 @@ def test_there_is_at_least_one_piece(stage: Stage) -> None:
 def test_too_many_files_are_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_OPEN", 2)
     open_pieces = pieces(stage)
-    open_pieces.write(0, block(1))
-    open_pieces.write(1, block(1))
+    open_pieces.file(0).write(block(1))
+    open_pieces.file(1).write(block(1))
     with pytest.raises(
         InvalidArgumentError, match="save: shard_func may name 2 files, which are open at once; it named"
     ):
-        open_pieces.write(2, block(1))
+        open_pieces.file(2).write(block(1))
     open_pieces.discard()
     stage.discard()

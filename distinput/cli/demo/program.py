@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from importlib import resources
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,14 +214,12 @@ class Pass:
       sizes: the numbers of rows of the replicas, step by step.
       loss: the sum over the records.
       correct: the number of records whose class was predicted.
-      seconds: the duration.
     """
 
     ids: list[int] = field(default_factory=list)
     sizes: list[list[int]] = field(default_factory=list)
     loss: float = 0.0
     correct: int = 0
-    seconds: float = 0.0
 
     @property
     def mean_loss(self) -> float:
@@ -272,7 +269,6 @@ def train_epoch(
         return {"scores": model.scores(images, labels), "gradients": model.gradients(images, labels)}
 
     done = Pass()
-    began = perf_counter()
     for batch in batches:
         results = strategy.run(replica_step, args=(batch["image"], batch["label"]))
         done.add(strategy, batch, results["scores"])
@@ -282,17 +278,14 @@ def train_epoch(
         model.update({name: gradient / rows for name, gradient in gradients.items()})
         if on_step is not None:
             on_step(done)
-    done.seconds = perf_counter() - began
     return done
 
 
 def evaluate(strategy: di.distribute.Strategy, model: Softmax, dataset: di.data.Dataset) -> Pass:
     """The loss and accuracy of the model; counts are summed over replicas, so their number does not matter."""
     done = Pass()
-    began = perf_counter()
     for batch in strategy.experimental_distribute_dataset(dataset):
         done.add(strategy, batch, strategy.run(model.scores, args=(batch["image"], batch["label"])))
-    done.seconds = perf_counter() - began
     return done
 
 

@@ -137,9 +137,7 @@ class NumpyArrays:
         """See `ArrayOps.wide`."""
         if dtype.itemsize < _FLOAT32.itemsize and NumpyArrays.kind(dtype) == "f":
             return _FLOAT32
-        if dtype.kind in "iu":
-            return _FLOAT64 if dtype.itemsize == 8 else _INT64
-        return dtype
+        return dtype if dtype.kind not in "iu" else _FLOAT64 if dtype.itemsize == 8 else _INT64
 
     @staticmethod
     def sum(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
@@ -517,18 +515,13 @@ def exact_rows(op: ReduceOp, parts: Sequence[Any], axis: Any) -> tuple[list[Band
     """As `row_sums`, with exact sums."""
     arrays = [_numbers(part, op, NUMPY) for part in parts]
     _check_dtypes(arrays, NUMPY)
-    if arrays[0].dtype.kind not in "fiu":
-        cure = (
-            "reduce .real and .imag one by one"
-            if arrays[0].dtype.kind == "c"
-            else "make them float32 with astype first"
-        )
-        raise InvalidArgumentError(
-            f"reduce: deterministic=True needs integers or floats, got {arrays[0].dtype}; {cure}"
-        )
+    dtype = arrays[0].dtype
+    if dtype.kind not in "fiu":
+        cure = "reduce .real and .imag one by one" if dtype.kind == "c" else "make them float32 with astype first"
+        raise InvalidArgumentError(f"reduce: deterministic=True needs integers or floats, got {dtype}; {cure}")
     axes = [check_axis(axis, array.ndim) for array in arrays]
     counts = [_count(array, of) for array, of in zip(arrays, axes, strict=True)]
-    return [_exact_sum(array, of) for array, of in zip(arrays, axes, strict=True)], counts, arrays[0].dtype
+    return [_exact_sum(array, of) for array, of in zip(arrays, axes, strict=True)], counts, dtype
 
 
 def _exact_sum(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Bands:
@@ -550,8 +543,7 @@ def exact_total(op: ReduceOp, sums: Sequence[Bands], counts: Sequence[int], dtyp
                 f"reduce: all values must have the same size and shape, got {list(sums[0].digits.shape[1:])} on replica 0 and "
                 f"{list(part.digits.shape[1:])} on replica {i}"
             )
-    made = dtype if dtype.kind == "f" else _FLOAT64
-    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), made)
+    return rounded(joined(sums), 1 if op is ReduceOp.SUM else sum(counts), dtype if dtype.kind == "f" else _FLOAT64)
 
 
 def reduce_undistributed(

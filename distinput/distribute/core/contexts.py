@@ -238,8 +238,7 @@ class ReplicaContext:
     @property
     def num_replicas_in_sync(self) -> int:
         """The number of replicas over all workers."""
-        total: int = self._strategy.num_replicas_in_sync
-        return total
+        return int(self._strategy.num_replicas_in_sync)
 
     @property
     def devices(self) -> tuple[str]:

@@ -263,19 +263,9 @@ class Rendezvous:
     """
 
     __slots__ = (
-        "_arrivals",
-        "_broken",
-        "_creations",
-        "_gates",
-        "_given",
-        "_lock",
-        "_parts",
-        "_states",
-        "_waiting",
-        "_ways",
-        "failures",
-        "uneven",
-    )
+        "_arrivals", "_broken", "_creations", "_gates", "_given", "_lock", "_parts", "_states", "_waiting", "_ways",
+        "failures", "uneven",
+    )  # fmt: skip
 
     def __init__(self, replicas: int) -> None:
         self._lock = allocate_lock()

@@ -258,18 +258,9 @@ class DaskMembership:
         worker: str = self._await(lambda: self._present.get(name), seat, until)
         key = f"distinput-{seat}-{cluster}-{next(self._numbers)}"
         actor = self._client.submit(
-            DaskHost,
-            seat,
-            cluster,
-            secret,
-            self._topic,
-            key,
-            actor=True,
-            key=key,
-            workers=[worker],
-            allow_other_workers=False,
-            pure=False,
-        )
+            DaskHost, seat, cluster, secret, self._topic, key,
+            actor=True, key=key, workers=[worker], allow_other_workers=False, pure=False,
+        )  # fmt: skip
         with self._changed:
             self._actors[seat] = actor
         actor.add_done_callback(self._on_done)

@@ -233,9 +233,8 @@ class RemoteSeats:
         self._pulse = Pulse(worker_timeout_seconds)
         self.workers, self.servers = membership.workers, membership.servers
         self.packing = Pickled(self._same_modules)
-        membership.watch(
-            lambda seat: self._lose(seat, None, "it left the cluster")
-        )  # first: it tells of later ones alone
+        # First: it tells of later ones alone.
+        membership.watch(lambda seat: self._lose(seat, None, "it left the cluster"))
         try:
             self._open_all(start_seconds)
         except BaseException:

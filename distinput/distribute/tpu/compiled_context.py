@@ -4,6 +4,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -211,7 +212,7 @@ class CompiledReplicaContext(ReplicaContext):
                 "row_mask: the arguments of run must have rows, and all as many, got arrays without rows or with different "
                 "numbers of rows; pass a mask as an argument"
             )
-        return row_mask_of(trace.data_rows, rows=trace.rows)
+        return distinput_row_mask(trace.data_rows, rows=trace.rows)
 
     def __repr__(self) -> str:
         return f"ReplicaContext(compiled for {self.num_replicas_in_sync} replicas)"
@@ -291,17 +292,10 @@ class CompiledReplicaContext(ReplicaContext):
         return leaf
 
 
-def row_mask_of(data_rows: Any, *, rows: int) -> Any:
-    """`[rows]`: true for the first `data_rows`. Compiled under a name of its own, by which a trace recognizes it."""
-    return distinput_row_mask(data_rows, rows=rows)
-
-
-def _mask(data_rows: Any, *, rows: int) -> Any:
+@partial(jax.jit, static_argnames="rows")
+def distinput_row_mask(data_rows: Any, *, rows: int) -> Any:
+    """`[rows]`: true for the first `data_rows`. Compiled, so that a trace recognizes it by its name (`padding_rules.MASK`)."""
     return jax.lax.iota(np.int32, rows) < data_rows
-
-
-_mask.__name__ = _mask.__qualname__ = "distinput_row_mask"
-distinput_row_mask = jax.jit(_mask, static_argnames="rows")
 
 
 def reduce_traced(op: ReduceOp, value: Any, axis: Any, what: str) -> Any:

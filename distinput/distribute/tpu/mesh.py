@@ -375,9 +375,8 @@ class MeshDevices(JaxDevices):
 
     def _put_leaf(self, parts: Sequence[Any]) -> PerReplica:
         first = parts[0]
-        if not all(can_hold(part) and np.shape(part) == np.shape(first) for part in parts) or isinstance(
-            first, jax.Array
-        ):
+        alike = all(can_hold(part) and np.shape(part) == np.shape(first) for part in parts)
+        if isinstance(first, jax.Array) or not alike:
             return PerReplica(self.put_all([parts])[0])
         if not np.shape(first):
             return DeviceValues(self._placed(np.stack(parts)), self._mesh, scalar=True)
@@ -428,5 +427,4 @@ def joined(parts: Sequence[Array]) -> Array | None:
 
 
 def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+    return int(array.__array_interface__["data"][0])

@@ -52,8 +52,7 @@ class TPUExtended(StrategyExtended):
     @property
     def steps_per_run(self) -> int:
         """The number of steps that loops written for estimators make at once."""
-        steps: int = self._strategy.steps_per_run
-        return steps
+        return int(self._strategy.steps_per_run)
 
     @property
     def experimental_require_static_shapes(self) -> bool:
@@ -68,8 +67,7 @@ class TPUExtended(StrategyExtended):
     @property
     def num_replicas_per_host(self) -> int:
         """The number of replicas of this process."""
-        count: int = self._strategy._replicas.count
-        return count
+        return int(self._strategy._replicas.count)
 
     @property
     def tpu_hardware_feature(self) -> HardwareFeature:

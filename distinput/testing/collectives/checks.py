@@ -365,9 +365,8 @@ def _all_gather_scalars(group: Collectives) -> None:
 
 
 def _all_gather_text(group: Collectives) -> None:
-    parts = [
-        np.array([b"", b"a\0b" * rank, "\u00fc\U0001f642"] * (1 + 100 * rank), object) for rank in range(group.size)
-    ]
+    texts = [[b"", b"a\0b" * rank, "\u00fc\U0001f642"] * (1 + 100 * rank) for rank in range(group.size)]
+    parts = [np.array(text, object) for text in texts]
     for actual, expected in zip(group.all_gather(parts[group.rank]), parts, strict=True):
         assert (actual.dtype, actual.tolist()) == (expected.dtype, expected.tolist())
     widths = [np.array(["x" * (1 + rank), "y"]) for rank in range(group.size)]
