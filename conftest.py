@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import os
 import re
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -69,8 +70,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count what is left out."""
+    """Begin to count what is left out, and let interrupts through, which a shell has ignored by what it starts behind `&`."""
     config.stash[_LEFT_OUT] = Counter()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _PART, _PARTS = map(int, os.environ.get("DISTINPUT_TESTS_PART", "0/1").split("/"))

@@ -277,8 +277,9 @@ class RowRanges:
         size = self.batch_size if self.rows is None else np.minimum(self.batch_size, self.rows - begin)
         if self.assignment.balanced:
             low, more = np.divmod(size, pieces)
-            begins, ends = (begin + number * low + np.minimum(number, more) for number in (piece, piece + 1))
-            return begins, ends
+            return begin + piece * low + np.minimum(piece, more), begin + (piece + 1) * low + np.minimum(
+                piece + 1, more
+            )
         each = -(-(self.batch_size if self.assignment.fixed else size) // pieces)
         return begin + np.minimum(piece * each, size), begin + np.minimum((piece + 1) * each, size)
 
