@@ -8,7 +8,7 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
@@ -257,6 +257,7 @@ def test_no_rows(tmp_path: Path) -> None:
     st.lists(st.sampled_from(["no batch", "an empty batch", "rows"]), min_size=1, max_size=4),
     st.sampled_from(table().schema.names[1:]),
 )
+@example(["no batch", "rows"], "list")
 def test_files_without_rows_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[str], name: str
 ) -> None:
