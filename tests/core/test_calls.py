@@ -174,7 +174,7 @@ def test_a_batch_waits_for_its_rows_together(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("vectorize", [False, "auto"])
-@pytest.mark.parametrize("group, together", [(24, True), (200, False)])
+@pytest.mark.parametrize("group, together", [(100, True), (200, False)])
 def test_results_of_a_batch_of_few_megabytes_lie_together(vectorize: Any, group: int, *, together: bool) -> None:
     rows = np.arange(400 * 8_000, dtype=np.int32).reshape(400, 8_000)
 
