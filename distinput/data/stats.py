@@ -278,11 +278,6 @@ def _cure(
             return f"workers work for {share:.0%} of that, {cure}", _UNKNOWN
         less = f"{1 / (counter.workers + 1):.0%}"
         return f"one more than {counter.workers} workers would take up to {less} of that away", ""
-    if step is not None and step.op.endswith("shuffle"):
-        below = step.inputs[0]
-        if isinstance(below, MapCalls) and not counters.get(id(below), OpCounters()).blocks:
-            cure = f"it asks for rows by their positions, and calls {below.where()}, for one after the other"
-            return f"{cure}: in a map after it, num_parallel_calls= has several calls at a time", _UNKNOWN
     if isinstance(step, Reader):
         source = counters.get(id(step.input))
         of_files = _of_files(step, source.rows if source is not None else 0, counter, pace)

@@ -405,7 +405,8 @@ class _Pass:
             if verdict is None or verdict.reason is not None:
                 yield from self.singly(every, state)
                 return
-            yield from whole_block.called_by_block(every, state, verdict, self.calling, self.singly)
+            group = self.run.group(self.node)
+            yield from whole_block.called_by_block(every, state, verdict, self.calling, self.singly, group)
             return
 
     def singly(self, upstream: Stream, state: State) -> Iterator[MadeBlock]:

@@ -431,7 +431,7 @@ def filter_in_files(node: Node) -> Node | None:
 
 
 # ----------------------------------------------------------------------------
-# Sources that are read by position.
+# Positions are shuffled before something is done for each row, which then happens in the new order, and several at a time.
 # ----------------------------------------------------------------------------
 
 
@@ -442,6 +442,40 @@ def read_after_shuffle(node: Node) -> Node | None:
         case ops.global_shuffle.GlobalShuffle(ops.source.Source() as source):
             return source.with_inputs((replace(node, input=source.input),))
     return None
+
+
+@_about("map")
+@_about("global_shuffle")
+def call_after_global_shuffle(node: Node) -> Node | None:
+    """What fetches rows by their positions waits for one call after the other; a step has threads, processes and blocks."""
+    match node:
+        case ops.global_shuffle.GlobalShuffle():
+            return _called_after(node)
+    return None
+
+
+@_about("map")
+@_about("shuffle")
+def call_after_shuffle(node: Node) -> Node | None:
+    """The same, unless the buffer holds elements. Not below what drops errors, which leave their positions to others there."""
+    match node:
+        case ops.shuffle.Shuffle(rows) if rows.random_access:
+            return _called_after(node)
+    return None
+
+
+def _called_after(shuffle: Node) -> Node | None:
+    """The steps that choose rows by position, down to a map, as steps below it."""
+    path, below = [shuffle], shuffle.inputs[0]
+    while below.by_position and len(below.inputs) == 1 and not below.keeps:
+        path.append(below)
+        below = below.inputs[0]
+    if not isinstance(below, ops.map.MapCalls):
+        return None
+    rows = below.inputs[0]
+    for step in reversed(path):
+        rows = step.with_inputs((rows,))
+    return below.with_inputs((rows,))
 
 
 # ----------------------------------------------------------------------------
@@ -477,6 +511,8 @@ RULES: list[Rule] = [
     part_of_range,
     skip_before_take,
     read_after_shuffle,
+    call_after_global_shuffle,
+    call_after_shuffle,
 ]
 """Tried at each node, inputs before what reads them, until none fires."""
 
@@ -565,7 +601,10 @@ def _first(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
 
 
 def _rewritten(node: Node, rules: Sequence[Rule], fired: list[str]) -> Node:
-    node = node.with_changed_inputs(lambda source: _rewritten(source, rules, fired)).same_as(node)
+    below = rules
+    if node.skips_failures and node.inputs[0].may_fail:
+        below = [rule for rule in rules if rule is not call_after_shuffle]
+    node = node.with_changed_inputs(lambda source: _rewritten(source, below, fired)).same_as(node)
     for rule in rules:
         better = rule(node)
         if better is not None:

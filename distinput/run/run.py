@@ -50,6 +50,9 @@ MOST_CALLS = 4096
 _RESULT_BYTES = 1 << 20
 """Bytes of results kept for one block: more would be fresh memory each time, and would leave the caches before it is used."""
 
+_GROUP_BYTES = 1 << 22
+"""Bytes of the results of a group, which a block may hold beyond these: it becomes a batch without another copy."""
+
 _STRIDE = 16
 """Quick calls between two looks at the clock."""
 
@@ -79,6 +82,11 @@ def called(
     its arguments. A failure of the stream, and with `tolerant` one of `call`, comes as a block without results.
     """
     return applied(stream, mark, lambda rows: calls_of(call, rows, unpack=unpack), most, tolerant=tolerant)
+
+
+def to_whole_groups(count: int, group: int, each: float) -> int:
+    """How many results more a block is to end with, after `count` of `each` bytes, to end where a group of them ends."""
+    return -count % group if group * each <= _GROUP_BYTES else 0
 
 
 def applied(
@@ -121,7 +129,9 @@ def applied(
                     if first + len(results) < wanted:
                         raise stopped()
                     if len(results) <= stride:
-                        end = min(end, first + max(stride, _RESULT_BYTES // bytes_of(results[0])))
+                        each = bytes_of(results[0])
+                        last = first + max(stride, _RESULT_BYTES // each)
+                        end = min(end, last + to_whole_groups(behind + last - first, group, each))
                         number = _number_type(results[0])
                     now, nbytes = clock(), nbytes + stride * _weight(results[-1], number)
                     end = end if now <= deadline else min(end, wanted + (first - wanted - behind) % group)

@@ -173,6 +173,20 @@ def test_a_batch_waits_for_its_rows_together(monkeypatch: pytest.MonkeyPatch) ->
         assert [entry["blocks"] for name, entry in iterator.stats().items() if "map" in name] == [3]
 
 
+@pytest.mark.parametrize("vectorize", [False, "auto"])
+@pytest.mark.parametrize("group, together", [(100, True), (200, False)])
+def test_results_of_a_batch_of_few_megabytes_lie_together(vectorize: Any, group: int, *, together: bool) -> None:
+    rows = np.arange(400 * 8_000, dtype=np.int32).reshape(400, 8_000)
+
+    def call(x: np.ndarray) -> np.ndarray:
+        return x + 1
+
+    with iter(di.data.Dataset.from_tensor_slices(rows).map(call, vectorize=vectorize).batch(group)) as iterator:
+        assert np.array_equal(np.concatenate(list(iterator)), rows + 1)
+        blocks = [entry["blocks"] for name, entry in iterator.stats().items() if "map" in name]
+    assert (blocks[0] <= 400 / group + 4) == together
+
+
 @pytest.mark.parametrize(
     "result, nbytes",
     [(1, 1), (b"abc", 3), ("", 1), (np.zeros(4), 32), ([], 1), ({"a": np.zeros(2), "b": (b"xy", 3)}, 18), (None, 1)],

@@ -171,20 +171,6 @@ def test_steps_inside_an_interleave_are_told_by_line() -> None:
     assert sum(name.startswith("inner:") for name in stats) == 2
 
 
-@pytest.mark.parametrize("threads", [None, 4])
-@pytest.mark.parametrize("shuffle", [lambda ds: ds.shuffle(8, seed=1), lambda ds: ds.global_shuffle(seed=1)])
-def test_calls_for_rows_that_a_shuffle_asks_for_are_told(
-    clock: Clock, threads: int | None, shuffle: Callable[[di.data.Dataset], di.data.Dataset]
-) -> None:
-    dataset = shuffle(mapping(clock, 2.0, "slow", threads)(RANGE(10)))
-    assert len(list(dataset)) == 10
-    assert "and calls map(map_func=slow, " in dataset.stats().bottleneck
-    assert "in a map after it, num_parallel_calls= has several calls at a time" in dataset.stats().bottleneck
-    kept = shuffle(mapping(clock, 2.0, "slow", threads)(RANGE(10)).cache())
-    assert len(list(kept)) == len(list(kept)) == 10
-    assert "and calls" not in kept.stats().bottleneck
-
-
 def test_nothing_is_told_before_the_first_element() -> None:
     dataset = RANGE(3)
     assert (dataset.stats(), dataset.stats().slowest) == ({}, "")

@@ -194,6 +194,8 @@ pipelines = {
     "prefetch_of_prefetch": lambda: ds.map(abs).prefetch(1).prefetch(2),
     "map_of_map": lambda: ds.map(abs).map(abs),
     "map_rows_of_map_rows": lambda: ds.map_rows(abs).map_rows(abs),
+    "call_after_global_shuffle": lambda: ds.map(abs).global_shuffle(),
+    "call_after_shuffle": lambda: ds.map(abs).shuffle(3),
     "read_after_shuffle": lambda: di.data.Dataset.from_source([1, 2]).global_shuffle(),
     "select_in_files": lambda: rows().select(["x"]),
     "select_in_made": lambda: ds.flat_map(lambda x: rows()).select(["x"]),

@@ -395,6 +395,8 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "skip_before_take": lambda: uncounted(40).take(20).skip(3).take(9).skip(2),
     "skip_before_take_of_slices": lambda: slices().take(18).skip(3).take(9).skip(2),
     "read_after_shuffle": lambda: Dataset.from_source(Items()).global_shuffle(seed=1).batch(3),
+    "call_after_shuffle": lambda: Dataset.range(20).map(plus_one).take(17).shuffle(5, seed=1).batch(3),
+    "call_after_global_shuffle": lambda: Dataset.range(20).map(plus_one).global_shuffle(seed=1).batch(3),
     "shuffled_batches": lambda: texts().shuffle(5, seed=1).batch(4).prefetch(2),
     # as one worker of several reads them
     "sharded_by_rows": lambda: sharded(Dataset.range(40).shuffle(9, seed=1), "DATA"),

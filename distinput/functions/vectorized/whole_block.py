@@ -26,7 +26,7 @@ from distinput.functions.inference import samples
 from distinput.functions.vectorized.answers import FUNCTIONS, Refused, Rules, StandIn, Unfit, picked, same_bits
 from distinput.functions.workers import Calling
 from distinput.plan.node import Node, describe
-from distinput.run.run import Run
+from distinput.run.run import Run, to_whole_groups
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING, as_leaf
 from distinput.values.nest import Structure, structure_of
@@ -620,8 +620,12 @@ def called_by_block(
     verdict: Vectorizer,
     calling: Calling,
     by_element: Callable[[Stream, State], Iterator[MadeBlock]],
+    group: int = 1,
 ) -> Iterator[MadeBlock]:
-    """Blocks of results; `by_element` takes over with the first element for which the verdict is against whole blocks."""
+    """Blocks of results; `by_element` takes over with the first element for which the verdict is against whole blocks.
+
+    Pieces end where groups of so many results end, if that is soon.
+    """
     run, counter = calling.run, calling.counter
     latest: list[tuple[Block, State]] = []
 
@@ -630,7 +634,7 @@ def called_by_block(
             latest[:] = [pair]
             yield pair
 
-    most = run.at_once(_FIRST)
+    most, sent = run.at_once(_FIRST), 0
     for rows, mark_at in passing_over(kept(), state):
         if type(rows) is Failure:
             yield rows, mark_at, rows
@@ -656,8 +660,9 @@ def called_by_block(
             if done is not None:
                 yield from calling.delivered(done, part, behind(mark_at, first))
             piece = max(_FEWEST, _PIECE_BYTES / max(1.0, row_bytes))
-            most = run.at_once(int(max(_FEWEST, min(pace, 8 * part.size, piece, _MOST))))
-            first += part.size
+            most = int(max(_FEWEST, min(pace, 8 * part.size, piece, _MOST)))
+            first, sent = first + part.size, sent + part.size
+            most = run.at_once(most + to_whole_groups(sent + most, group, row_bytes))
 
 
 # ----------------------------------------------------------------------------
