@@ -24,7 +24,6 @@ from distinput.columns.rows import Stream, passing_over
 from distinput.columns.state import State
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import dataclass
-from distinput.names.words import shown
 from distinput.plan.binding import take_functions
 from distinput.plan.families import SameElements
 from distinput.plan.node import Needs, Node
@@ -139,10 +138,8 @@ class Filter(_Thinned):
     def __post_init__(self) -> None:
         if not is_expression(self.predicate):
             if not callable(self.predicate) and not hasattr(self.predicate, "__next__"):
-                raise TypeError(
-                    f"filter: predicate must be a function, got {shown(self.predicate)}; or an expression of pyarrow, such as "
-                    "pyarrow.compute.field('x') > 3"
-                )
+                cure = "or an expression of pyarrow, such as pyarrow.compute.field('x') > 3"
+                raise TypeError(f"filter: predicate must be a function, got {self.predicate!r}; {cure}")
             take_functions(self, "filter", "predicate")
 
     def added(self) -> Node:

@@ -172,9 +172,7 @@ def _fraction(value: Any) -> Fraction:
     except (OverflowError, TypeError, ValueError):
         raise TypeError(f"split: a fraction must be a number, got {value!r}") from None
     if not 0 < near <= 1:
-        raise InvalidArgumentError(
-            f"split: a fraction must be above 0 and at most 1, got {value!r}; for workers it is shard_batches(n, index)"
-        )
+        raise InvalidArgumentError(f"split: a fraction must be above 0 and at most 1, got {value!r}")
     if near.denominator <= _FINEST:
         return near
     return close if abs((close := near.limit_denominator(_FINEST)) - near) < 1e-12 else near

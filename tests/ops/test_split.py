@@ -156,7 +156,6 @@ def test_records_that_would_be_in_several_parts_are_refused(make: Any, message: 
         (lambda ds: ds.split(), InvalidArgumentError, r"takes fractions that sum to at most 1, .* got \(\)"),
         (lambda ds: ds.split(0.8, 0.3), InvalidArgumentError, r"sum to at most 1, .* got \(0.8, 0.3\)"),
         (lambda ds: ds.split(0), InvalidArgumentError, "split: a fraction must be above 0 and at most 1, got 0"),
-        (lambda ds: ds.split(4), InvalidArgumentError, r"got 4; for workers it is shard_batches\(n, index\)"),
         (lambda ds: ds.split(1.5), InvalidArgumentError, "above 0 and at most 1, got 1.5"),
         (lambda ds: ds.split(float("nan")), TypeError, "split: a fraction must be a number, got nan"),
         (lambda ds: ds.split(Decimal("inf")), TypeError, "split: a fraction must be a number, got Decimal"),
