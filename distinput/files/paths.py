@@ -341,10 +341,11 @@ def _opened(path: str) -> tuple[Any, str]:
         if own is None and isinstance(error, ImportError) and (system := _of_obstore(_bucket(path))) is not None:
             return system, path[len(_bucket(path)) :]
         # A package that is not installed is no bad file: no policy leaves the file out.
-        kind = EngineMissing if isinstance(error, ImportError) else InvalidArgumentError
-        raise kind(
-            f"cannot open {path!r}: {error}; distinput.io.mount opens such URLs with a file system of yours, in each process"
-        ) from error
+        mount = "distinput.io.mount opens such URLs with a file system of yours, in each process"
+        if isinstance(error, ImportError):
+            cure = "`pip install 'distinput[obstore]'` opens s3://, gs://, az:// and https://"
+            raise EngineMissing(f"cannot open {path!r}: {error}; {cure}; {mount}") from error
+        raise InvalidArgumentError(f"cannot open {path!r}: {error}; {mount}") from error
     return system, name
 
 

@@ -82,7 +82,8 @@ def node_of(op: str, result: Any) -> Node:
     """
     node = getattr(result, "node", result)
     if not isinstance(node, Node):
-        raise TypeError(f"{op}: the function must return a dataset, got {type(result).__name__}")
+        given = type(result).__name__
+        raise TypeError(f"{op}: the function must return a dataset, got {given}; Dataset.from_tensor_slices makes one")
     return node
 
 

@@ -4,6 +4,7 @@
 from collections.abc import Collection
 from typing import TypeVar
 
+from distinput.names.lazy import placed
 from distinput.names.words import CHANGE, EMBEDDING, GRAPHS, SERVICE, Cure, declined, meant, told
 
 # ----------------------------------------------------------------------------
@@ -124,7 +125,7 @@ _MEMBERS = {cls: _each(cures) for cls, cures in _MEMBER_CURES.items()}
 _ELSEWHERE = _each(
     {
         # looking at it
-        "collect": "to_list()",
+        "collect take_all": "to_list()",
         "column_names columns dtypes features info schema": "element_spec",
         "count num_rows": "cardinality(), or len(dataset)",
         "describe": "reduce(initial, fn), or the command distinput stats",
@@ -132,16 +133,16 @@ _ELSEWHERE = _each(
         "iloc": "dataset[i], or skip(n).take(m)",
         "loc": "filter(predicate), and select(columns)",
         "shape": "cardinality() and element_spec",
-        "sample": "global_shuffle(seed=1).take(n)",
+        "random_sample sample": "global_shuffle(seed=1).take(n)",
         "tail": "skip(n).to_list()",
         "to_numpy values": "batch(n) and a for loop: batches are NumPy's",
         # loops
-        "iter_batches": "batch(n), and a for loop",
+        "iter_batches take_batch": "batch(n), and a for loop",
         "iter_rows iterrows itertuples to_iter_dataset": "a for loop: a dataset is iterated as it is",
         "iter_torch_batches to_torch set_format with_format DataLoader": "interop.torch.Loader(dataset)",
         "to_tf to_tf_dataset": "as_numpy_iterator()",
         # one element to another
-        "add_column": "map(lambda row: {**row, 'new': ...})",
+        "add_column with_column": "map(lambda row: {**row, 'new': ...})",
         "apply_async": "map(fn, num_parallel_calls=8)",
         "agg aggregate max mean min std sum": "reduce(initial, fn)",
         "cast": "map(lambda row: row.astype(dtype))",
@@ -151,9 +152,10 @@ _ELSEWHERE = _each(
         "dropna": "filter(predicate), or nulls= of the files",
         "explode": "flat_map(fn), or unbatch()",
         "fillna": "nulls= of the files",
-        "groupby": "group_by_window(...)",
+        "groupby": "reduce(initial, fn) for sums, group_by_window(...) for batches of one key, to_polars() for tables",
+        "join merge": "to_polars() or to_pandas(), which join; then Dataset.from_arrow(table)",
         "flatten": "map(fn), whose function gives a flat dict",
-        "map_batches map_partitions": "batch(n).map(fn), or map(fn, vectorize=True)",
+        "map_batches map_partitions": "map_rows(fn), or batch(n).map(fn).unbatch()",
         "map_with_index": "enumerate().map(fn)",
         "random_map": "map(fn, rng=True)",
         "rename rename_column rename_columns": "map(lambda row: {'new': row['old']})",
@@ -163,12 +165,14 @@ _ELSEWHERE = _each(
         "drop_duplicates": "unique()",
         "limit": "take(n)",
         "mix": "Dataset.sample_from_datasets(datasets, weights)",
-        "random_shuffle randomize_block_order": "global_shuffle(seed=1)",
-        "random_split train_test_split": "split(0.8, seed=1), which returns the parts",
+        "random_shuffle": "global_shuffle(seed=1)",
+        "random_split split_proportionately streaming_train_test_split train_test_split": "split(0.8): the parts",
         "repartition": "write(folder, format, shards=n); workers divide the data by themselves",
+        "randomize_block_order": "Dataset.list_files(pattern, shuffle=True, seed=1), given to the reader",
         "sampler": "global_shuffle(seed=1), or shuffle(buffer_size)",
         "slice": "skip(n).take(m)",
         "sort sort_values": "sort before the files are written: a stream has no order to bring about",
+        "split_at_indices": "take(n), and skip(n)",
         "split_by_node": "shard_batches(world, rank), or shard(world, rank)",
         "streaming_split": "shard_batches(world, rank)",
         "union": "concatenate(other)",
@@ -180,8 +184,9 @@ _ELSEWHERE = _each(
         "to_csv write_csv": "write(folder, 'csv')",
         "to_json write_json": "write(folder, 'jsonl')",
         "to_parquet write_parquet": "write(folder, 'parquet')",
-        "to_tfrecords": "write(folder, 'tfrecord')",
-        "state_dict get_state": "iter(dataset).state()",
+        "to_tfrecords write_tfrecords": "write(folder, 'tfrecord')",
+        "write_webdataset": "write(folder, 'tar')",
+        "state state_dict get_state": "iter(dataset).state()",
         "load_state_dict set_state": "restore(state)",
         # which record was it
         "locate when": "a method of what strategy.experimental_distribute_dataset returns; or the command distinput locate",
@@ -199,9 +204,8 @@ _ELSEWHERE = _each(
         "from_csv read_csv": "data.CsvDataset(files)",
         "from_dict": "Dataset.from_tensor_slices(columns)",
         "from_huggingface": "interop.huggingface.from_hf(dataset)",
-        "from_items": "Dataset.from_tensor_slices(items)",
         "from_json read_json": "data.JsonLinesDataset(files)",
-        "from_list": "Dataset.from_tensor_slices(items), or Dataset.from_source(rows)",
+        "from_items from_list": "Dataset.from_tensor_slices(items), or Dataset.from_source(rows)",
         "from_numpy": "Dataset.from_tensor_slices(arrays)",
         "from_pandas from_polars": "Dataset.from_arrow(frame)",
         "from_parquet read_parquet": "data.ParquetDataset(files)",
@@ -211,6 +215,8 @@ _ELSEWHERE = _each(
         "load_dataset": "data.FileDataset(pattern), or interop.huggingface.from_hf(dataset)",
         "load_from_disk": "Dataset.load(folder)",
         "read_images": "data.ImageFolderDataset(folder)",
+        "read_numpy": "data.NpyDataset(files)",
+        "read_sql": "Dataset.from_sql(query, connect)",
         "read_tfrecords": "data.TFRecordDataset(files)",
     }
 )
@@ -220,7 +226,7 @@ def elsewhere(name: str) -> str | None:
     """What to write for a name of another library's datasets; None for a name that the table does not have.
 
     >>> elsewhere("map_batches")
-    'here it is batch(n).map(fn), or map(fn, vectorize=True)'
+    'here it is map_rows(fn), or batch(n).map(fn).unbatch()'
     """
     ours = _ELSEWHERE.get(name)
     return None if ours is None else f"here it is {ours}"
@@ -244,7 +250,10 @@ def absent(module: str, name: str, known: Collection[str]) -> str:
         return f"{start}: {told(cure)}"
     if name.startswith("__"):  # Python itself looks these up
         return start
-    theirs = elsewhere(name) if module in ("distinput", "distinput.data") else None
+    here = module in ("distinput", "distinput.data")
+    if here and hasattr(placed("distinput.data.dataset:Dataset"), name):
+        return f"{start}; it is a method of data.Dataset"
+    theirs = elsewhere(name) if here else None
     return f"{start}; {theirs or meant(name, sorted(known), 'it has')}"
 
 

@@ -197,7 +197,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "element_spec": ("output_signature",),
     "epochs num_epochs times": ("count",),
     "f fn func function": ("map_func", "predicate", "scan_func", "reduce_func"),
-    "filter_fn": ("predicate",),
+    "expr filter_fn": ("predicate",),
     "map_fn": ("map_func",),
     "n": ("count", "buffer_size", "batch_size", "size"),
     "na_values": ("null_values",),
@@ -219,6 +219,7 @@ Names with the same ones stand together, with spaces between them.
 """
 
 _STEPS = {
+    "batch_format": "it is not needed: a batch is a dict of NumPy arrays, of which the function may make a table",
     "batch_size": "here it is .batch(n) behind it",
     "batched": "here it is .batch(n) before it",
     "encoding": "here it is .map(fn) behind it, with text.decode(encoding) in the function",
@@ -226,6 +227,7 @@ _STEPS = {
     "lines": "it is not needed: each line is a record",
     "names": "here it is column_names=, and header=False where the files have no header",
     "nrows": "here it is .take(n) behind it",
+    "num_gpus": "steps run on the CPU: use the model in the loop over the batches",
     "parse_dates": "here it is schema={column: 'datetime64[s]'}",
     "shuffle": "here it is .shuffle(n) behind it",
     "skiprows": "here it is .skip(n) behind it",
@@ -263,6 +265,8 @@ def likely(name: str, known: Collection[str]) -> str:
 
 _TEXT = "text is bytes here, b'...'; as_text() before this step makes str of it, as text.decode() does"
 
+_CLASS = "what is given is called with each element: of a class whose objects are to be called, give an object"
+
 _SHARED = "others may share the memory of an element; return a new array, or put copied() before this step"
 
 _CURES = {
@@ -278,6 +282,8 @@ _CURES = {
     "must be of type `str`": _TEXT,
     "TextInputSequence must be str": _TEXT,
     "byte indices must be integers": "a record is bytes until a step parses it; for Examples that is parse_example(features)",
+    "() takes no arguments": _CLASS,
+    "__init__() takes": _CLASS,
     "positional argument": "a function gets the members of a tuple as several arguments; a dict, or an array, is one",
     "string indices must be integers": "a list of objects is a dict of lists here; as_rows() before this step makes dicts",
     "output array is read-only": _SHARED,

@@ -137,6 +137,9 @@ class Filter(_Thinned):
 
     def __post_init__(self) -> None:
         if not is_expression(self.predicate):
+            if not callable(self.predicate) and not hasattr(self.predicate, "__next__"):
+                cure = "or an expression of pyarrow, such as pyarrow.compute.field('x') > 3"
+                raise TypeError(f"filter: predicate must be a function, got {self.predicate!r}; {cure}")
             take_functions(self, "filter", "predicate")
 
     def added(self) -> Node:

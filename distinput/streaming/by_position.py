@@ -78,7 +78,7 @@ def rows_of(key: Any, size: int) -> Ints:
     if rows is None or (rows.dtype.kind not in "iu" and rows.size) or rows.ndim != 1:
         raise TypeError(
             f"dataset[key]: the key must be an integer, a slice, or a list or array [n] of integers, got {shown(key)}; use "
-            "np.flatnonzero for a mask"
+            "select([name]) for a component, np.flatnonzero for a mask"
         )
     behind = rows[rows > _LARGEST] if rows.dtype == np.uint64 else rows[:0]
     if len(behind):  # as signed numbers they would count from the end

@@ -48,6 +48,12 @@ def test_a_name_that_is_nearly_there_is_suggested(module: str, name: str, near: 
     assert message(module, name) == f"module '{module}' has no attribute '{name}'; did you mean {near}?"
 
 
+@pytest.mark.parametrize("module", ["distinput", "distinput.data"])
+@pytest.mark.parametrize("name", ["from_generator", "list_files", "zip"])
+def test_a_method_of_a_dataset_is_no_function_of_the_module(module: str, name: str) -> None:
+    assert message(module, name) == f"module '{module}' has no attribute '{name}'; it is a method of data.Dataset"
+
+
 def test_any_other_name_lists_those_that_are_there() -> None:
     assert message("distinput", "zzz").startswith(
         "module 'distinput' has no attribute 'zzz'; it has IndexedSlices, OptionalSpec, "

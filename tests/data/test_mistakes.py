@@ -180,6 +180,13 @@ def test_arguments_of_pandas(argument: str, cure: str) -> None:
         (di.data.ImageFolderDataset, "transform", "here it is .map(fn) behind it"),
         (Dataset.range(3).map, "batched", "here it is .batch(n) before it"),
         (Dataset.range(3).map, "names", "did you mean name?"),
+        (Dataset.range(3).map, "num_gpus", "steps run on the CPU: use the model in the loop over the batches"),
+        (
+            Dataset.range(3).map_rows,
+            "batch_format",
+            "it is not needed: a batch is a dict of NumPy arrays, of which the function may make a table",
+        ),
+        (Dataset.range(3).filter, "expr", "did you mean predicate?"),
         (Dataset.range(3).bucket_by_sequence_length, "batch_size", "did you mean bucket_batch_sizes?"),
     ],
 )
@@ -271,6 +278,16 @@ def test_text_is_bytes(function: Callable[[Any], Any]) -> None:
     assert found.value.__notes__[-1].startswith("text is bytes here, b'...'; as_text() before this step")
 
 
+class Plain:
+    def __call__(self, text: Any) -> Any:
+        return text
+
+
+class Loading(Plain):
+    def __init__(self) -> None:
+        self.model = 1
+
+
 @pytest.mark.parametrize(
     "dataset, function, cure",
     [
@@ -278,6 +295,12 @@ def test_text_is_bytes(function: Callable[[Any], Any]) -> None:
         (TEXT, lambda record: record["label"], "a record is bytes until a step parses it; for Examples that is parse_"),
         (di.data.Dataset.zip((TEXT, TEXT)), lambda pair: pair, "a function gets the members of a tuple as several arg"),
         (TEXT.map(lambda text: {"a": text, "b": text}), lambda a, b: a, "a function gets the members of a tuple as "),
+        (TEXT, Plain, "what is given is called with each element: of a class whose objects are to be called, give an"),
+        (
+            TEXT,
+            Loading,
+            "what is given is called with each element: of a class whose objects are to be called, give an",
+        ),
     ],
 )
 def test_other_mistakes_of_functions_have_a_cure_beside_them(

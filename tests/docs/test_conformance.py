@@ -74,6 +74,15 @@ def test_the_page_about_workers_that_die_says_the_same_and_leads_there(script: M
     assert told == [[name, *[verdicts[place] for place in places]] for name, verdicts in rows().items()]
 
 
+def test_the_page_that_compares_says_the_same() -> None:
+    (_, *loaders), *told = [
+        row for row in plain((ROOT / "docs" / "why.md").read_text("utf-8")) if len(row) > len(QUICK)
+    ]
+    places = [list(LAWS).index(row[0].partition(":")[0]) for row in told]
+    assert [row[1:] for row in told] == [[rows()[loader][place] for loader in loaders] for place in places]
+    assert len(told) == 5
+
+
 def test_a_killed_input_worker_costs_us_nothing_and_rows_of_others_stay() -> None:
     spec = importlib.util.spec_from_file_location("make_killed_worker", ROOT / "docs" / "make_killed_worker.py")
     assert spec is not None

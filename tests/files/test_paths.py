@@ -184,7 +184,10 @@ def test_a_missing_package_is_no_bad_file(monkeypatch: pytest.MonkeyPatch) -> No
         raise ImportError("install a package to read lakes")
 
     monkeypatch.setattr("fsspec.core.url_to_fs", without)
-    with pytest.raises(EngineMissing, match="cannot open 'lake://a': install a package"):
+    with pytest.raises(
+        EngineMissing,
+        match=r"cannot open 'lake://a': install a package.*; `pip install 'distinput\[obstore\]'` opens s3:",
+    ):
         di.data.TextLineDataset("lake://a", on_error="skip").to_list()
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares of workers of Ray Train, and datasets of Ray Data, with a real Ray where it is installed."""
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 
 import distinput as di
 from distinput.errors import FailedPreconditionError, InvalidArgumentError, StateError
+from tests.docs.pages import snippets
 
 ray = pytest.importorskip("ray", reason="ray is not installed; `pip install 'distinput[ray]'`")
 
@@ -118,6 +122,13 @@ def test_blocks_of_a_dataset_are_counted_and_exact(running: None) -> None:
     arrays = ray.data.from_numpy(np.arange(12.0).reshape(2, 2, 3))
     assert di.interop.ray.from_ray(arrays).element_spec == {"data": di.TensorSpec([2, 3], "float64")}
     assert di.interop.ray.from_ray(arrays).to_list()[1] == {"data": [[6, 7, 8], [9, 10, 11]]}
+
+
+def test_the_program_of_the_guide_prints_what_it_says(tmp_path: Path) -> None:
+    page = Path(di.__file__).parents[1] / "docs" / "from" / "ray.md"
+    program = next(each.code for each in snippets(page.read_text(encoding="utf-8")) if each.reason)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [done.stdout.strip()] == re.findall(r"# (\[\[.*?\]\])", program)
 
 
 def test_the_split_of_a_worker_is_a_stream(running: None) -> None:

@@ -45,6 +45,16 @@ def test_the_predicate_must_be_a_function(op: str) -> None:
         getattr(RANGE(3), op)(3)
 
 
+def test_an_expression_is_one_of_pyarrow() -> None:
+    with pytest.raises(
+        TypeError, match=r"predicate must be a function, got 'x > 3'; or an expression of pyarrow, such as"
+    ):
+        RANGE(3).filter("x > 3")
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"got <Expr .*; or an expression of pyarrow, such as"):
+        RANGE(3).filter(polars.col("x") > 3)
+
+
 @pytest.mark.parametrize("op", ["filter", "take_while"])
 @pytest.mark.parametrize(
     "result, kind, message",
