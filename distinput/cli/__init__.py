@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `distinput` (floor 8). It uses only public names, as any other program would."""
+"""The command `distinput` (floor 8)."""
 
 from distinput.cli.main import main
 

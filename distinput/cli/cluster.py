@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import distinput as di
 from distinput.cli.arguments import at_least
+from distinput.cli.commands import FINE
 from distinput.cluster.cluster_spec import ClusterSpec
 from distinput.distribute.cluster_resolver import TFConfigClusterResolver
 from distinput.distribute.engines.background import is_loopback
@@ -142,7 +142,7 @@ def _from_tf_config() -> tuple[str, str, str]:
     spec: ClusterSpec = resolver.cluster_spec()
     job, index = resolver.task_type, resolver.task_id
     if job not in ("worker", "ps") or index is None:
-        raise di.errors.InvalidArgumentError(
+        raise InvalidArgumentError(
             '"task" in TF_CONFIG must be a worker or a parameter server, such as {"type": "worker", '
             f'"index": 0}}, got {job!r} {index}; the chief runs your own program, which makes a ParameterServerStrategy'
         )
@@ -150,7 +150,7 @@ def _from_tf_config() -> tuple[str, str, str]:
     try:
         socket.getaddrinfo(*address.rpartition(":")[::2])
     except OSError as error:
-        raise di.errors.InvalidArgumentError(
+        raise InvalidArgumentError(
             f"TF_CONFIG gives {job} {index} the address {address!r}, which is unknown here: {error}"
         ) from error
     protocol = "tcp" if configured_security() is None else "tls"
@@ -229,7 +229,7 @@ def cluster_command(given: argparse.Namespace) -> int:
         raise InvalidArgumentError("--input-workers starts a cluster without --workers and --ps; leave these out")
     workers, servers = (0, 0) if given.input_workers else (given.workers or 2, given.ps or 1)
     start_cluster(workers, servers, given.address, inputs=given.input_workers or 0, tls=given.tls)
-    return 0
+    return FINE
 
 
 # ----------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def worker_command(given: argparse.Namespace) -> int:
     if given.tf_config == (given.scheduler is not None) or (given.scheduler is None) != (given.name is None):
         raise InvalidArgumentError("give either --tf-config, or --scheduler and --name")
     work_as_seat(given.scheduler, given.name, given.listen, given.wait)
-    return 0
+    return FINE
 
 
 def _seat(text: str) -> str:
@@ -294,4 +294,4 @@ def input_worker_command(given: argparse.Namespace) -> int:
             f"ADDRESS must be that of a Dask scheduler, such as tcp://host:8786, got {given.address}"
         )
     start_input_workers(given.address, given.workers, given.wait)
-    return 0
+    return FINE

@@ -62,6 +62,32 @@ def doctor_command(given: argparse.Namespace) -> int:
     return FINE if found.well else FOUND
 
 
+def _print_diagnosis(found: Diagnosis) -> None:
+    machine = found.machine
+    quota = f" ({machine.core_quota:g} of them busy at a time)" if machine.core_quota is not None else ""
+    memory = "memory not known" if machine.memory is None else f"{machine.memory / _GIB:.3g} GiB of memory"
+    print(f"distinput {found.version}, Python {machine.python}, {machine.system}")
+    print(
+        f"{machine.cores} cores{quota}, {memory}, {sum(found.kernels.values())} of {len(found.kernels)} kernels compiled\n"
+    )
+    print_table(("package", "version", "needs", "extra", "what for"), [*map(_package_line, _in_order(found.packages))])
+    if found.advice:
+        print()
+    for one in found.advice:
+        print(f"{'WRONG' if one.wrong else 'better'}: {one.text}")
+
+
+def _in_order(packages: Sequence[Package]) -> list[Package]:
+    """What is needed, then engines, then the rest."""
+    return sorted(packages, key=lambda one: (one.extra != "", one.extra not in ENGINES, one.extra, one.name))
+
+
+def _package_line(one: Package) -> Sequence[str]:
+    needs = f">={one.least}" if one.least else "any"
+    what = PURPOSES.get(one.extra, "") if one.extra else "needed"
+    return (one.name, one.found or "-", needs, one.extra or "-", what)
+
+
 # ----------------------------------------------------------------------------
 # `distinput kernels`: which loops are compiled on this machine; or compile them all.
 # ----------------------------------------------------------------------------
@@ -93,32 +119,6 @@ def kernels_command(given: argparse.Namespace) -> int:
     else:
         print_table(("kernel", "compiled"), [(name, "yes" if there else "-") for name, there in found.items()])
     return FINE
-
-
-def _print_diagnosis(found: Diagnosis) -> None:
-    machine = found.machine
-    quota = f" ({machine.core_quota:g} of them busy at a time)" if machine.core_quota is not None else ""
-    memory = "memory not known" if machine.memory is None else f"{machine.memory / _GIB:.3g} GiB of memory"
-    print(f"distinput {found.version}, Python {machine.python}, {machine.system}")
-    print(
-        f"{machine.cores} cores{quota}, {memory}, {sum(found.kernels.values())} of {len(found.kernels)} kernels compiled\n"
-    )
-    print_table(("package", "version", "needs", "extra", "what for"), [*map(_package_line, _in_order(found.packages))])
-    if found.advice:
-        print()
-    for one in found.advice:
-        print(f"{'WRONG' if one.wrong else 'better'}: {one.text}")
-
-
-def _in_order(packages: Sequence[Package]) -> list[Package]:
-    """What is needed, then engines, then the rest."""
-    return sorted(packages, key=lambda one: (one.extra != "", one.extra not in ENGINES, one.extra, one.name))
-
-
-def _package_line(one: Package) -> Sequence[str]:
-    needs = f">={one.least}" if one.least else "any"
-    what = PURPOSES.get(one.extra, "") if one.extra else "needed"
-    return (one.name, one.found or "-", needs, one.extra or "-", what)
 
 
 # ----------------------------------------------------------------------------

@@ -11,11 +11,11 @@ from distinput.errors import InvalidArgumentError, importing
 from distinput.plan.node import INFINITE
 
 
-def arrow_reader(dataset: DatasetLike, text: Text = False) -> Any:
+def arrow_reader(dataset: DatasetLike) -> Any:
     """A pyarrow RecordBatchReader over a pass, which makes each batch when it is asked for."""
     import pyarrow as pa
 
-    schema = arrow_schema(dataset.node.spec, text, as_made=True)
+    schema = arrow_schema(dataset.node.spec, as_made=True)
     return pa.RecordBatchReader.from_batches(schema, _batches(dataset, schema))
 
 

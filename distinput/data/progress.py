@@ -71,7 +71,7 @@ class ProgressBar(Closing):
             raise InvalidArgumentError(f"progress: kind must be one of auto, {', '.join(_KINDS)}, got {kind!r}")
         if kind in ("rich", "tqdm") and not _installed(kind):
             raise EngineMissing(f"progress: {kind} is not installed; `pip install {kind}`, or take kind='plain'")
-        self.done = 0
+        self.done, self._note = 0, ""
         terminal = stream or sys.stderr
         self._drawn: _Drawn | None = None
         self._next = 0.0
@@ -97,8 +97,6 @@ class ProgressBar(Closing):
     def reach(self, done: int) -> None:
         """Count up to so many that are done."""
         self.step(count=done - self.done)
-
-    _note = ""
 
     def close(self) -> None:
         """Show the last number, and end; may be called again."""

@@ -97,10 +97,10 @@ class Trace:
         if end - self._looked > _EVERY:
             self.look(end)
 
-    def look(self, now: float | None = None) -> None:
+    def look(self, now: float) -> None:
         """Note the memory of the process."""
-        self._looked = Run.clock() if now is None else now
-        self.samples.append(Sample("memory", self._looked, resident_bytes()))
+        self._looked = now
+        self.samples.append(Sample("memory", now, resident_bytes()))
 
     def holds(self, step: str, rows: int) -> None:
         """Note that so many elements wait in the buffer of a step."""
@@ -330,7 +330,6 @@ class Recording:
     def __init__(self, dataset: DatasetLike | Watchable) -> None:
         self.given, self.trace, self.delivered, self.epoch = dataset, Trace(), 0, 0
         self._distributed = dataset if isinstance(dataset, Watchable) else None
-        self.rows: list[int] = []
         self._begin: float | None = None
         self._end: float | None = None
         make_run = partial(TracedRun, self.trace)

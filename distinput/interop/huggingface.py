@@ -15,7 +15,7 @@ from distinput.data.dataset import Dataset
 from distinput.errors import InvalidArgumentError, importing
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position
-from distinput.interop.rank_steps import ShardNames
+from distinput.interop.rank_steps import ShardNames, number_in
 from distinput.names.lazy import dataclass, library
 from distinput.ops.generator import Begun
 from distinput.ops.reader import Reader, handed_out
@@ -197,12 +197,9 @@ def _of_stream(dataset: Any, nulls: Any, valid: Any, features: Any) -> Node:
     dataset = same_stream(dataset, None)
     begun = Begun()
     features = features or dataset.features or _shown_features(dataset, begun)
-    columns = list(features)
-    schema = _plain_table(features.arrow_schema.empty_table(), features).schema
-    count = dataset.num_shards if divides(dataset) else 1
-    whole = "" if divides(dataset) else described(dataset)
-    shards = _Shards(dataset, features, _reading(nulls, valid, features, columns), count, whole, begun)
-    shards.reading.spec(schema)
+    count, whole = (dataset.num_shards, "") if divides(dataset) else (1, described(dataset))
+    shards = _Shards(dataset, features, _reading(nulls, valid, features, list(features)), count, whole, begun)
+    shards.spec(None)  # what no array can hold is refused now
     names = [f"shard {index} of {count}" for index in range(count)]
     table = FileTable.of(names, [1] * len(names))  # workers get equally many of them
     return Reader(ShardNames.of(table), shards)
@@ -344,7 +341,7 @@ class _Shards(Format):
         return [Fragment(path, self.start(), None, None, 1)]
 
     def read(self, path: str, position: Position | None = None) -> PlacedBlocks:
-        plain = (_plain_table(table, self.features) for table in self._tables(int(path.split()[1])))
+        plain = (_plain_table(table, self.features) for table in self._tables(number_in(path)))
         batches = (batch for table in plain for batch in table.combine_chunks().to_batches())
         return self.reading.blocks(batches, self.spec(None), (position or self.start())["row"], 0, f"{path}:")
 

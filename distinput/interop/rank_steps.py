@@ -32,13 +32,18 @@ from distinput.values.spec import Spec, TensorSpec
 
 
 class ShardNames(FileNames):
-    """Names such as "shard 3 of 8"; the sizes in the table are weights for balancing."""
+    """Names such as "shard 3 of 8", of which formats know the parts; the sizes in the table are weights for balancing."""
 
     op: ClassVar[str] = "shards"
 
     @cached_property
     def names(self) -> None:  # type: ignore[override]  # nothing is known of them but that they are there
         return None
+
+
+def number_in(name: str) -> int:
+    """The number in such a name."""
+    return int(name.split()[1])
 
 
 # ----------------------------------------------------------------------------
@@ -264,7 +269,7 @@ class RankSteps:
         if has_batches(node):
             node = short.shares(node, ranks, rank)
         self._mine = Dataset(node)
-        self.finish: Callable[[Any], Any] = short.padding(node.spec, ranks) or _as_it_is
+        self.finish: Callable[[Any], Any] = short.padding(node.spec, ranks) or as_it_is
         if short.tail is None and ranks > 1 and empty is not None:
             self.finish = _telling(rows_of(node.spec), empty)
 
@@ -272,13 +277,12 @@ class RankSteps:
     def reads(self) -> str:
         """What this rank reads, and what its loader workers do, in words."""
         ranks, mine = getattr(self._mine.node, "num_shards", 1), self._mine._runs().node
-        own = ranks == 1 or type(mine).__name__ == "OwnShares"
-        whose = "only this rank's rows" if own and ranks > 1 else "everything"
-        if own_steps(self._mine.node, 0, 2) is not None:
+        whose = "only this rank's rows" if ranks > 1 and type(mine).__name__ == "OwnShares" else "everything"
+        if self.divides:
             return f"{whose}; each loader worker only its own steps"
-        why = self.why_together
         return (
-            f"{whose}; every loader worker the same again, since its steps cannot be read alone: use at most one{why}"
+            f"{whose}; every loader worker the same again, since its steps cannot be read alone: use at most one"
+            f"{self.why_together}"
         )
 
     @property
@@ -347,7 +351,6 @@ class StepIterator(Closing, Iterator[Any]):
         self._step = position.step
         running = mine._runs()
         if position.state is None:
-            self._plan, self._runs = mine.node, running
             place: State = {"epoch": position.epoch, "at": running.node.start(position.epoch), "skip": 0}
         else:
             place, running = place_in(mine.node, running, position.state, may_differ)
@@ -356,7 +359,7 @@ class StepIterator(Closing, Iterator[Any]):
                     f"{who}: the state is damaged: it belongs to two passes, {position.epoch} and {place['epoch']}"
                 )
             running = mine._take_over(place, running)  # for the passes that follow, too
-            self._plan, self._runs = mine.node, running
+        self._plan, self._runs = mine.node, running
         self._count = self._plan.count_elements()
         self._seal = Seal(self._plan, self._runs)
         own = own_steps(self._plan, self._step % self.stride, self.stride) if self.stride > 1 else None
@@ -432,7 +435,8 @@ class StepIterator(Closing, Iterator[Any]):
         self._elements.close()
 
 
-def _as_it_is(step: Any) -> Any:
+def as_it_is(step: Any) -> Any:
+    """The step itself."""
     return step
 
 

@@ -21,8 +21,15 @@ from distinput.data.seal import of_text
 from distinput.errors import FailedPreconditionError, InputWarning, InvalidArgumentError, importing
 from distinput.files.manifest import FileTable
 from distinput.formats.format import Format, Fragment, PlacedBlocks, Position, cut_rows
-from distinput.interop.rank_steps import RankPosition as Steps
-from distinput.interop.rank_steps import RankSteps, ShardNames, ShortSteps, StepIterator, empty_words
+from distinput.interop.rank_steps import (
+    RankPosition,
+    RankSteps,
+    ShardNames,
+    ShortSteps,
+    StepIterator,
+    empty_words,
+    number_in,
+)
 from distinput.names.lazy import dataclass
 from distinput.ops.reader import Reader
 from distinput.ops.tables import ArrowStream, StreamSource, picked
@@ -36,6 +43,7 @@ with importing("interop.ray: Ray is not installed; `pip install 'distinput[ray]'
 
 __all__ = ["WorkerShard", "exact_data_config", "from_ray", "shard"]
 
+_WHO = "interop.ray.shard"
 _FILE = "distinput-input.json"
 _BLOCK_ROWS = 32768
 
@@ -76,12 +84,12 @@ def shard(
     Source: distinput's own; `ray.train` is the interface.
     """
     if not isinstance(dataset, Dataset):
-        raise TypeError(f"interop.ray.shard: expected a distinput Dataset, got {type(dataset).__name__}; see from_ray")
+        raise TypeError(f"{_WHO}: expected a distinput Dataset, got {type(dataset).__name__}; see from_ray")
     if rank is None or world_size is None:
         rank, world_size = _here()
-    size = at_least("interop.ray.shard", "world_size", world_size, 1)
-    if at_least("interop.ray.shard", "rank", rank, 0) >= size:
-        raise InvalidArgumentError(f"interop.ray.shard: rank must be from 0 to {size - 1}, got {rank}")
+    size = at_least(_WHO, "world_size", world_size, 1)
+    if at_least(_WHO, "rank", rank, 0) >= size:
+        raise InvalidArgumentError(f"{_WHO}: rank must be from 0 to {size - 1}, got {rank}")
     made = WorkerShard(dataset, rank, size, tail, batch_size, may_differ)
     saved = _checkpoint()
     if saved is not None:
@@ -112,12 +120,12 @@ class WorkerShard:
         batch_size: int | None = None,
         may_differ: str | Collection[str] = (),
     ) -> None:
-        short = ShortSteps.of(tail, dataset.node, "interop.ray.shard", batch_size)
+        short = ShortSteps.of(tail, dataset.node, _WHO, batch_size)
         self._count = short.kept(dataset.node).count_elements()
-        self._said = empty_words("interop.ray.shard", rank, world_size)
-        self._steps = RankSteps(dataset, rank, world_size, "interop.ray.shard", short, self._without_rows)
+        self._said = empty_words(_WHO, rank, world_size)
+        self._steps = RankSteps(dataset, rank, world_size, _WHO, short, self._without_rows)
         self._may_differ = self._may_always_differ = allowances(may_differ)
-        self._next = Steps(0)
+        self._next = RankPosition(0)
         self._latest: StepIterator | None = None
 
     def _without_rows(self) -> None:
@@ -130,7 +138,7 @@ class WorkerShard:
         if self._latest is not None:
             self._latest.close()
         steps = self._latest = self._steps.begin(self._next, may_differ=self._may_differ)
-        self._next = Steps(steps.epoch + 1)
+        self._next = RankPosition(steps.epoch + 1)
         with steps:
             yield from map(self._steps.finish, steps)
             if self._latest is steps:
@@ -143,9 +151,7 @@ class WorkerShard:
           TypeError: the number is unknown, or there is no end.
         """
         if self._count in (INFINITE, UNKNOWN):
-            raise TypeError(
-                f"interop.ray.shard: the dataset is {'infinite' if self._count == INFINITE else 'not counted'}"
-            )
+            raise TypeError(f"{_WHO}: the dataset is {'infinite' if self._count == INFINITE else 'not counted'}")
         return self._count
 
     def set_epoch(self, epoch: int) -> None:
@@ -155,7 +161,7 @@ class WorkerShard:
         """
         epoch = at_least("set_epoch", "epoch", epoch, 0)
         if epoch != self._next.epoch:
-            self._next = Steps(epoch)
+            self._next = RankPosition(epoch)
         self._latest = None
 
     def state_dict(self) -> State:
@@ -172,7 +178,7 @@ class WorkerShard:
         Raises:
           StateError: it is something else. That it belongs to another pipeline is found when the pass begins.
         """
-        self._next, self._latest = Steps.of(state, "interop.ray.shard"), None
+        self._next, self._latest = RankPosition.of(state, _WHO), None
         self._may_differ = self._may_always_differ | allowances(may_differ)
 
     def save(self, folder: str | PathLike[str]) -> None:
@@ -190,7 +196,7 @@ class WorkerShard:
           StateError: it is something else.
         """
         text = (Path(folder) / _FILE).read_bytes()
-        self.load_state_dict(of_text(text, f"interop.ray.shard: {Path(folder) / _FILE}", "save(folder)"))
+        self.load_state_dict(of_text(text, f"{_WHO}: {Path(folder) / _FILE}", "save(folder)"))
 
 
 def from_ray(dataset: Any, *, nulls: Any = None, valid: Any = None) -> Dataset[dict[str, Any]]:
@@ -285,7 +291,7 @@ def _here() -> tuple[int, int]:
         return context.get_world_rank(), context.get_world_size()
     except Exception as error:
         raise FailedPreconditionError(
-            f"interop.ray.shard: this process is not a worker of Ray Train ({error}); call it in train_loop_per_worker, or say "
+            f"{_WHO}: this process is not a worker of Ray Train ({error}); call it in train_loop_per_worker, or say "
             "rank= and world_size="
         ) from error
 
@@ -358,7 +364,7 @@ class _Blocks(Format):
         return self.rows(path)
 
     def rows(self, path: str) -> int:
-        return int(self.counts[_number(path)])
+        return int(self.counts[number_in(path)])
 
     def seek(self, path: str, row: int) -> Position:
         return {"row": row}
@@ -387,9 +393,5 @@ class _Blocks(Format):
         return picked(batches, ends, self.reading, self.row_spec, rows)
 
     def _table(self, path: str) -> Any:
-        found: Any = ray.get(self.refs[_number(path)])
+        found: Any = ray.get(self.refs[number_in(path)])
         return found if found.schema == self.schema else found.cast(self.schema)
-
-
-def _number(path: str) -> int:
-    return int(path.split()[1])

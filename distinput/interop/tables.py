@@ -40,7 +40,7 @@ from distinput.formats.parquet import LOOKED_AT, ConformingParquet, null_paths_o
 from distinput.formats.parquet_file import rows_of, schema_of
 from distinput.formats.row_schema import RowSchema
 from distinput.formats.tables import Conforming, CountedTable, as_columns, as_nulls, table_spec, telling, told_nulls
-from distinput.interop.rank_steps import ShardNames
+from distinput.interop.rank_steps import ShardNames, number_in
 from distinput.names.lazy import dataclass, library
 from distinput.ops.reader import FileNames, LaterFormat, Reader, handed_out
 from distinput.plan.check import taken
@@ -293,13 +293,7 @@ class _SnapshotParquet(ConformingParquet):
     def counts_rows(self) -> bool:  # type: ignore[override]
         return self.term is None
 
-    @property
-    def fetches(self) -> bool:  # type: ignore[override]
-        return self.term is None
-
-    @property
-    def states_cardinality(self) -> bool:  # type: ignore[override]
-        return self.term is None
+    fetches = states_cardinality = counts_rows
 
     def spec(self, path: str | None) -> Spec:
         assert isinstance(self.conforming.schema, RowSchema)
@@ -755,7 +749,7 @@ class _Fragments(CountedTable):
         return [Fragment(path, {"row": 0}, {"row": rows}, rows, rows)]
 
     def opened(self, path: str) -> _Fragment:
-        return _Fragment(self, int(path.split()[1]))
+        return _Fragment(self, number_in(path))
 
     def read_groups(self, path: str, position: Position | None, size: int, given: int) -> PlacedBlocks:
         row, fragment = self.first_row(path, position), self.opened(path)

@@ -113,13 +113,13 @@ def bench(
         raise InvalidArgumentError("bench: the dataset has no end; give seconds or elements, after which it stops")
     marks = _Marks(warm_up, watch, dataset.node.rows_per_batch is not None)
     begin = _clock()
-    end_time = True
+    ended = True
     with iter(dataset) as iterator:
         for element in iterator:
             now = _clock()
             marks.see(element, now - begin)
             if marks.count == elements or (seconds is not None and now - begin >= seconds):
-                end_time = False
+                ended = False
                 break
         took = _clock() - begin
         stats = iterator.stats()
@@ -127,7 +127,7 @@ def bench(
     return Bench(
         marks.count,
         took,
-        end_time,
+        ended,
         marks.first,
         rate,
         None if rate is None or marks.rows is None else rate * marks.rows,

@@ -79,9 +79,9 @@ class Markup(str):
         return cls(escape(_NOT_XML.sub("\ufffd", str(text))))
 
     @classmethod
-    def join(cls, parts: Iterable[object], between: str = "") -> "Markup":
+    def join(cls, parts: Iterable[object]) -> "Markup":
         """Parts one after the other."""
-        return cls(between.join([cls.of(part) for part in parts]))
+        return cls("".join([cls.of(part) for part in parts]))
 
 
 def tag(name: str, /, *inside: object, **attributes: object) -> Markup:

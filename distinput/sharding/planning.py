@@ -24,7 +24,7 @@ from distinput.sharding.own_rows import (
     rebatch_for,
 )
 from distinput.sharding.policies import auto_shard, decide
-from distinput.sharding.policies.balanced import PartsOf, is_of_names, makes_reader, names_below
+from distinput.sharding.policies.balanced import PartsOf, makes_readers, names_below
 from distinput.sharding.shard_plan import FileRange, ShardPlan, WorkerPlan, Workers
 
 _EVEN = 1.05
@@ -97,7 +97,7 @@ def worker_tree(node: Node, num_workers: int, replicas_per_worker: int, worker: 
 
 def _reads(tree: Node, applied: Policy, num_workers: int) -> str:
     steps = list(walk(tree))
-    if not any(isinstance(step, Reader | FragmentReader) or _makes_readers(step) for step in steps):
+    if not any(isinstance(step, Reader | FragmentReader) or _parts_of(step) or makes_readers(step) for step in steps):
         return "memory"
     everything = applied.reads_everything and num_workers > 1
     return "whole files" if everything and not any(isinstance(step, OwnRows) for step in steps) else "own"
@@ -123,10 +123,10 @@ def _own_in_words(tree: Node) -> str:
     return "; each worker reads only its own rows"
 
 
-def _makes_readers(step: Node) -> bool:
-    return isinstance(step, FlatMap | Interleave) and (
-        isinstance(step.map_func, PartsOf) or (is_of_names(step.input) and makes_reader(step))
-    )
+def _parts_of(step: Node) -> PartsOf | None:
+    """The function of a step that was given parts of files; None for other steps."""
+    function = step.map_func if isinstance(step, FlatMap | Interleave) else None
+    return function if isinstance(function, PartsOf) else None
 
 
 def _tail(tree: Node, node: Node) -> str:
@@ -199,11 +199,11 @@ def _parts(tree: Node) -> list[FileRange]:
         elif isinstance(step, RowReader):
             ranges += _of_rows(step, own[0])
         elif isinstance(step, Reader):
-            ranges += _of_files(step, step)
-        elif isinstance(step, FlatMap | Interleave) and isinstance(step.map_func, PartsOf):
-            ranges += _of_fragments(step.map_func.fragments, step.map_func.format)
-        elif isinstance(step, FlatMap | Interleave) and is_of_names(step.input) and makes_reader(step):
-            ranges += _of_files(step, None)
+            ranges += _of_files(step.input, step.format)
+        elif (function := _parts_of(step)) is not None:
+            ranges += _of_fragments(function.fragments, function.format)
+        elif makes_readers(step):
+            ranges += _of_files(step.input, None)
     return ranges
 
 
@@ -221,18 +221,19 @@ def _of_fragments(fragments: Fragments, file_format: Format) -> list[FileRange]:
     return ranges
 
 
-def _of_files(step: Node, reader: Reader | None) -> list[FileRange]:
-    names, _ = names_below(step.inputs[0])
+def _of_files(names: Node, file_format: Format | None) -> list[FileRange]:
+    """Whole files; of a format that is not known, None, nobody can tell how many rows they have."""
+    names, _ = names_below(names)
     if names.cardinality == INFINITE:
         return []
-    found = []
+    ranges = []
     for path in paths_of(names):
-        rows, size = None, size_of(path) if reader is None else reader.format.size(path)
-        if reader is not None:
-            rows = reader.format.rows(path) if reader.format.counts_rows else None
-            size = reader.format.bytes_read(path, size)
-        found.append(FileRange(path, rows=rows, nbytes=size))
-    return found
+        if file_format is None:
+            ranges.append(FileRange(path, nbytes=size_of(path)))
+        else:
+            size, rows = file_format.size(path), file_format.rows(path) if file_format.counts_rows else None
+            ranges.append(FileRange(path, rows=rows, nbytes=file_format.bytes_read(path, size)))
+    return ranges
 
 
 def _of_rows(reader: RowReader, own: OwnRows) -> list[FileRange]:

@@ -10,7 +10,7 @@ import pytest
 
 import distinput as di
 from distinput.distribute.cluster_resolver import ClusterSpec
-from distinput.distribute.seats.ray import RayMembership
+from distinput.distribute.seats.ray import RayDirectory
 
 Dataset = di.data.Dataset
 
@@ -88,7 +88,7 @@ def test_actors_are_named_and_take_no_room_in_placement_groups(monkeypatch: pyte
     fake.remote = lambda _: Remote()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "ray", fake)
     for _ in range(2):  # clusters side by side in one namespace
-        RayMembership(ClusterSpec({"worker": ["", ""], "ps": [""]}))
+        RayDirectory(ClusterSpec({"worker": ["", ""], "ps": [""]}))
     names = [options["name"] for options in asked]
     assert len(set(names)) == 6
     assert [name.rpartition("-")[0].rpartition("-")[2] for name in names] == ["worker", "worker", "ps"] * 2

@@ -8,7 +8,6 @@ import pytest
 from distinput.distribute.core.contexts import (
     Mode,
     Scope,
-    UpdateMode,
     in_replica_of,
     modes,
     require_cross_replica,
@@ -76,7 +75,7 @@ def test_the_current_strategy_is_that_of_the_innermost_mode() -> None:
 
 
 def test_an_update_is_cross_replica_context_for_one_copy() -> None:
-    with UpdateMode(ONE, 3):
+    with Mode(ONE, None, 3):
         assert modes.stack[-1].copy == 3
         assert not in_replica_of(ONE)
     assert Mode(ONE, None).copy is None

@@ -26,7 +26,7 @@ def test_text_and_attributes_are_read_back(inside: str, value: str) -> None:
 
 def test_markup_is_not_escaped_again() -> None:
     assert tag("p", tag("b", "1 < 2"), " & ") == "<p><b>1 &lt; 2</b> &amp; </p>"
-    assert Markup.join(["<", tag("br")], " ") == "&lt; <br/>"
+    assert Markup.join(["<", tag("br")]) == "&lt;<br/>"
 
 
 def test_only_elements_that_are_void_in_html_or_drawn_close_themselves() -> None:

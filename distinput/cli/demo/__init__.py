@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from distinput.cli.arguments import at_least, directory
+from distinput.cli.commands import FAILED, FINE
 from distinput.cli.demo.demo import ids_after, run_demo
 from distinput.cli.demo.multi_worker import ENGINES, run_multi_worker_demo
 from distinput.cli.demo.program import work
@@ -48,15 +49,15 @@ def demo_command(given: argparse.Namespace) -> int:
     """Run the demo, or the part of it that a process of its own was started for."""
     if given.resume is not None:
         print(json.dumps(ids_after(given.resume)))
-        return 0
+        return FINE
     if given.job is not None:
         work(given.job)
-        return 0
+        return FINE
     epochs = given.epochs or (3 if given.quick else 15)
     try:
         if given.workers is not None:
-            return 0 if run_multi_worker_demo(given.workers, given.engine, epochs, given.directory) else 1
-        return 0 if run_demo(given.replicas, epochs, given.directory, quick=given.quick) else 1
+            return FINE if run_multi_worker_demo(given.workers, given.engine, epochs, given.directory) else FAILED
+        return FINE if run_demo(given.replicas, epochs, given.directory, quick=given.quick) else FAILED
     except DataLossError as error:
         if given.directory is not None:
             error.add_note(f"remove the demo's files from {given.directory} to have them written anew")

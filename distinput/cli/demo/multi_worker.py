@@ -212,7 +212,7 @@ def run_multi_worker_demo(workers: int, engine: str, epochs: int, directory: Pat
 
     Args:
       workers: the number of processes at first; one fewer continues.
-      engine: the engine that connects them, a key of `job.ENGINES`.
+      engine: the engine that connects them, a key of `ENGINES`.
       epochs: passes over the training data.
       directory: where the files are kept; None takes a temporary one.
 

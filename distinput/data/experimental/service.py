@@ -151,9 +151,9 @@ def _distributed(
     service: Any,
     *given: Any,
 ) -> Dataset[Any]:
-    each = policy is ShardingPolicy.OFF  # worker delivers all
+    in_full = policy is ShardingPolicy.OFF  # every worker delivers all elements
     if policy is ShardingPolicy.HINT:
-        each = not any(isinstance(step, Shard) and step.is_hint for step in walk(dataset.node))
+        in_full = not any(isinstance(step, Shard) and step.is_hint for step in walk(dataset.node))
         dataset = Dataset(auto_shard(dataset.node, 1, 0, policy=AutoShardPolicy.HINT))
     node = OnWorkers(dataset.node, service, *given)
     if turns is not None:
@@ -165,7 +165,7 @@ def _distributed(
             )
         return part.with_options(_divided_already())
     passes: Dataset[Any] = Dataset(node)
-    if each and node.cardinality != INFINITE:
+    if in_full and node.cardinality != INFINITE:
         passes = passes.repeat(node.workers[1]) if node.workers[1] else Dataset(OncePerWorker(node, service))
     return passes if job is None else Dataset(FirstCome(passes.node, service, job)).with_options(_divided_already())
 

@@ -320,7 +320,7 @@ class CallRecord:
     Args:
       number: how many calls it has made on this group before.
       same: what has to be equal on all workers, as readable text.
-      about: dtype and shape of its own array (`array_bytes.describe`).
+      about: dtype and shape of its own array (`describe`).
       nbytes: how many bytes it will send.
       refused: its call cannot be made, so the others must not wait for it.
       inline: the array itself, if it is small.

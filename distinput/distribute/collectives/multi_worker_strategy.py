@@ -84,11 +84,10 @@ class DeviceExchange:
       calls: what moves arrays between them.
       ops: the library of the arrays.
       device: the first one of this worker, which results are on.
-      large: from this number of bytes on, values are added by the engine.
     """
 
-    def __init__(self, peers: OpenPeers, calls: DeviceCalls, ops: ArrayOps, device: Any, large: int) -> None:
-        self._peers, self._calls, self._ops, self._device, self._large = peers, calls, ops, device, large
+    def __init__(self, peers: OpenPeers, calls: DeviceCalls, ops: ArrayOps, device: Any) -> None:
+        self._peers, self._calls, self._ops, self._device = peers, calls, ops, device
         self.kind = calls.kind
 
     def reduce(
@@ -127,7 +126,7 @@ class DeviceExchange:
             check_numbers(values or parts[:1], op, ops)
         shape, counts = every[0].shape, [count for note in notes for count in note.counts]
         held = [len(note.known) for note in notes]
-        if axis is None and prod(shape) * dtype.itemsize >= self._large:
+        if axis is None and prod(shape) * dtype.itemsize >= _LARGE:
             summed = self._summed(description, values, shape, added_as(op, dtype, ops))
             if summed is not None:
                 return summed if op is ReduceOp.SUM else ops.mean(summed, len(counts), dtype)
@@ -236,10 +235,10 @@ class WorkersReducer(LocalReducer):
 
     Args:
       peers: all workers.
-      devices: those of this process's replicas; None if all values are NumPy's.
+      devices: those of this process's replicas.
     """
 
-    def __init__(self, peers: OpenPeers, devices: Any = None) -> None:
+    def __init__(self, peers: OpenPeers, devices: Any) -> None:
         super().__init__(devices)
         self._peers = peers
 
@@ -249,7 +248,7 @@ class WorkersReducer(LocalReducer):
         ops, peers, device = self.arrays, self._peers, self._devices.devices[0]
         assert ops is not None
         calls = peers.group.on_devices(ops, device)
-        return None if calls is None else DeviceExchange(peers, calls, ops, device, _LARGE)
+        return None if calls is None else DeviceExchange(peers, calls, ops, device)
 
     def _described(self, text: str, call: ReplicaCall, parts: Sequence[Any], where: str = "") -> CallDescription:
         """A call as the workers compare it, with the dtypes and shapes of the replicas' values for messages."""
@@ -277,7 +276,7 @@ class WorkersReducer(LocalReducer):
             return self._exact(description, op, parts, axis, there)
         if axis is None:
             return self._whole(description, op, list(compress(parts, there)))
-        return self._rows(description, op, parts, axis, there)
+        return _total(op, axis, self._peers.exchange(description, lambda: _sums(op, parts, axis, there)))
 
     def gather(self, parts: Sequence[Any], axis: Any, call: ReplicaCall = GATHER) -> Any:
         """The values of all replicas, one after the other; see `LocalReducer.gather`."""
@@ -311,11 +310,6 @@ class WorkersReducer(LocalReducer):
         description = self._described(text, call, parts[:1])
         found = peers.exchange(description, lambda: (None, [] if peers.rank else [np.asarray(parts[0])]))
         return found[0][1][0]
-
-    def _rows(
-        self, description: CallDescription, op: ReduceOp, parts: Sequence[Any], axis: Any, there: Sequence[bool]
-    ) -> Any:
-        return _total(op, axis, self._peers.exchange(description, lambda: _sums(op, parts, axis, there)))
 
     def _whole(self, description: CallDescription, op: ReduceOp, kept: Sequence[Any]) -> Any:
         total: Any = None

@@ -123,7 +123,8 @@ class OpenPeers:
             raise failure
         for worker, (note, _) in enumerate(received):
             if "error" in note:
-                raise _kind(note["error"])(f"on worker {worker} of {self.size}: {note['text']}")
+                kind = _KINDS.get(note["error"], errors.AbortedError)
+                raise kind(f"on worker {worker} of {self.size}: {note['text']}")
         return [(note["ok"], arrays) for note, arrays in received]
 
     def _gathered(
@@ -154,7 +155,3 @@ _KINDS: dict[str, type[Exception]] = {
     "ValueError": ValueError,
     **{name: getattr(errors, name) for name in errors.__all__},
 }
-
-
-def _kind(name: str) -> type[Exception]:
-    return _KINDS.get(name, errors.AbortedError)

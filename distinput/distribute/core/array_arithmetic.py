@@ -17,8 +17,7 @@ from distinput.names.lazy import dataclass
 # What arithmetic on the values of replicas needs of an array library, and NumPy's answer.
 #
 # A backend whose replicas compute with arrays of another library states it as `Devices.arrays`; then `reduce`, `gather`,
-# `all_reduce` and `all_gather` stay on the devices. `distribute/core/reduction.py` has the rules, and takes one of these
-# objects.
+# `all_reduce` and `all_gather` stay on the devices.
 # ----------------------------------------------------------------------------
 
 

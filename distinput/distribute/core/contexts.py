@@ -41,8 +41,7 @@ from distinput.values.leaves import is_ragged
 # ----------------------------------------------------------------------------
 # The stack of modes: whether code runs for all replicas of a strategy, or for one of them.
 #
-# Every thread has a stack. An empty one means the default strategy, in its replica context. This module compares strategies
-# and replica contexts by identity only, so it imports neither class; `context` returns the current ones.
+# Every thread has a stack. An empty one means the default strategy, in its replica context. `current` returns what is on top.
 # ----------------------------------------------------------------------------
 
 
@@ -52,31 +51,24 @@ S = TypeVar("S")
 
 
 class Mode:
-    """One level of the stack: a strategy, and the context of the running replica; None in cross-replica context."""
+    """One level of the stack.
 
-    __slots__ = ("replica", "strategy")
+    Args:
+      strategy: the current one.
+      replica: the context of the replica that runs; None in cross-replica context.
+      copy: the copy of variables that `StrategyExtended.update` is changing; None outside of it.
+    """
 
-    copy: int | None = None
-    """The copy of variables that `StrategyExtended.update` is changing; None outside of it."""
+    __slots__ = ("copy", "replica", "strategy")
 
-    def __init__(self, strategy: Any, replica: Any) -> None:
-        self.strategy, self.replica = strategy, replica
+    def __init__(self, strategy: Any, replica: Any, copy: int | None = None) -> None:
+        self.strategy, self.replica, self.copy = strategy, replica, copy
 
     def __enter__(self) -> None:
         modes.stack.append(self)
 
     def __exit__(self, *_: object) -> None:
         modes.stack.remove(self)
-
-
-class UpdateMode(Mode):
-    """Cross-replica context in which one copy of a variable is updated."""
-
-    __slots__ = ("copy",)
-
-    def __init__(self, strategy: Any, copy: int) -> None:
-        super().__init__(strategy, None)
-        self.copy = copy
 
 
 class _Modes(threading.local):

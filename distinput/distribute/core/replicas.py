@@ -193,7 +193,7 @@ class Consumer:
       keeps_partial_steps: False to drop a last step that has no element for some replica, as TensorFlow does there.
       per_replica_input: what PER_REPLICA does to a dataset function: "made" calls it for each replica, "ignored" calls
         it once for the worker, "refused" raises.
-      only_numbers: True if steps that are put on devices must consist of numbers.
+      puts_only_numbers: True if steps that are put on devices must consist of numbers.
     """
 
     replicas: Replicas
@@ -202,4 +202,4 @@ class Consumer:
     splits_batches: bool = True
     keeps_partial_steps: bool = True
     per_replica_input: Literal["made", "ignored", "refused"] = "refused"
-    only_numbers: bool = False
+    puts_only_numbers: bool = False

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from distinput.distribute.core.array_arithmetic import ReduceOp
 from distinput.distribute.core.contexts import (
+    Mode,
     Scope,
-    UpdateMode,
     ValueContext,
     modes,
     require_cross_replica,
@@ -130,7 +130,7 @@ class StrategyExtended:
             )
         given, named = tuple(args), dict(kwargs or {})
         for copy, of_copy in enumerate(parts):
-            with UpdateMode(strategy, copy):
+            with Mode(strategy, None, copy):
                 if strategy._mirrors:  # else values of several replicas stay together: there is one value to update
                     results.append(fn(of_copy, *select_replica(copy, given), **select_replica(copy, named)))
                 else:

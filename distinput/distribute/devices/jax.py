@@ -78,7 +78,7 @@ class JaxSettings:
         return bound
 
 
-# ---- Arithmetic with arrays of JAX, on the devices where they are: see `devices.arrays`
+# ---- Arithmetic with arrays of JAX, on the devices where they are: see `ArrayOps`
 
 NARROW: dict[Any, np.dtype[Any]] = {
     np.dtype(np.int64): np.dtype(np.int32),

@@ -80,7 +80,7 @@ class TorchModes:
 USUAL = TorchModes()
 """Those of a thread on which nothing was set."""
 
-# ---- Arithmetic with tensors of PyTorch, on the devices where they are: see `devices.arrays`
+# ---- Arithmetic with tensors of PyTorch, on the devices where they are: see `ArrayOps`
 #
 # Results have no gradient: what replicas add together is not part of the graph of any of them.
 

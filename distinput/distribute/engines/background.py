@@ -47,6 +47,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def listening(host: str, port: int, backlog: int) -> socket.socket:
+    """A socket that listens at an address of this machine.
+
+    Args:
+      host: a name or an address, without brackets.
+      port: 0 for any that is free.
+      backlog: how many connections may wait to be accepted.
+
+    Raises:
+      OSError: this machine does not have the address, or the port is taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=backlog)
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Host and port.
 

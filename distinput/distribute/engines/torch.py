@@ -9,7 +9,6 @@ themselves never time out, since an agreement may be posted long before the othe
 import ctypes
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from distinput.distribute.engines.background import (
     attempt_name,
     check_rank_and_size,
     is_loopback,
+    listening,
     local_address,
     split_address,
 )
@@ -251,7 +251,7 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
     options: dict[str, Any] = {}
     if listens and port and is_loopback(host):  # by itself it listens on all interfaces
         with suppress(OSError):  # another store of this process does so already; any other reason is told by this one
-            options["master_listen_fd"] = _listening(host, port)
+            options["master_listen_fd"] = listening(host, port, 128).detach()
     return distributed.TCPStore(
         host,
         port,
@@ -261,12 +261,6 @@ def _connect(distributed: Any, rank: int, address: str, timeout: float, *, liste
         multi_tenant=True,
         **options,
     )
-
-
-def _listening(host: str, port: int) -> int:
-    """The descriptor of a socket that listens at one address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=128).detach()
 
 
 def _not_opened(error: Exception, place: tuple[int, int], address: str, deadline: float) -> CollectiveError:

@@ -232,7 +232,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
     original = dataset
     try:
         check_dataset(dataset, "experimental_distribute_dataset needs")
-        if consumer.only_numbers:
+        if consumer.puts_only_numbers:
             check_fetched(Spec.of(dataset.element_spec), options, consumer)
         if consumer.splits_batches and replicas.total > 1:
             check_batched(dataset.node.spec)
@@ -277,7 +277,7 @@ def distribute_dataset(consumer: Consumer, dataset: Any, options: InputOptions) 
         source = _of_global_batches(consumer, terms, dataset, options, _assignment(consumer, options))
     else:
         source = _of_own_elements(consumer, terms, dataset, options, decision, passes)
-    if consumer.only_numbers:
+    if consumer.puts_only_numbers:
         check_same_shapes(source.spec, options, consumer, agrees=source.agrees)
     ahead = options.experimental_per_replica_buffer_size
     padding = StepPadding(source.spec, -(-rows // replicas.total)) if options.tail == "pad" else None
@@ -396,19 +396,17 @@ def _of_own_elements(
     """Every worker cuts the batches of its own part of the data: one element for each of its replicas per step."""
     replicas = terms.replicas
     cut = consumer.splits_batches and replicas.total > 1
-    rebatched = _rebatched(consumer, dataset) if cut else dataset
+    spec = (_rebatched(consumer, dataset) if cut else dataset).node.spec
 
     def tree_of(rank: int) -> Node:
         whole = _rebatched(consumer, dataset, rank) if cut else dataset
         return auto_shard(whole.node, replicas.workers, rank, replicas.total, decision=decision)
 
-    tree = auto_shard(rebatched.node, replicas.workers, replicas.rank, replicas.total, decision=decision)
-    mine = Dataset(tree, passes)
+    mine = Dataset(tree_of(replicas.rank), passes)
     ahead = options.experimental_per_replica_buffer_size
     if ahead > 1:
         mine = mine.prefetch(ahead * replicas.total)
     counts = None if replicas.workers == 1 or terms.full_rows else _counted(consumer, mine)
-    spec = rebatched.node.spec
     if counts is not None:
         terms = replace(terms, steps=max(counts), open_ends=len(set(counts)) > 1 and Placeholders(spec).watches)
     if replicas.total == replicas.workers == 1:  # its own part is everything, and its elements are the global batches
@@ -517,7 +515,7 @@ def distribute_from_function(
         datasets.extend([dataset_fn(context) for context in contexts])
         for dataset in datasets:
             check_dataset(dataset, "distribute_datasets_from_function: dataset_fn must return")
-            if consumer.only_numbers:
+            if consumer.puts_only_numbers:
                 check_fetched(Spec.of(dataset.element_spec), options, consumer)
         return datasets
 
@@ -548,7 +546,7 @@ def distribute_from_function(
         each = ahead * replicas.total // len(datasets)
         datasets = [dataset.prefetch(each) for dataset in datasets]
     source = DealtElements(terms, datasets, spec, has_rows=False)
-    if consumer.only_numbers:
+    if consumer.puts_only_numbers:
         check_same_shapes(spec, options, consumer, agrees=source.agrees)
     return DistributedDatasetsFromFunction(
         source, Delivery(consumer, fetch=bool(options.experimental_fetch_to_device), ahead=ahead)

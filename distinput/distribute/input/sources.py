@@ -564,11 +564,8 @@ class DealtSteps(Steps):
 
 
 # ----------------------------------------------------------------------------
-# Steps of this worker's own pieces of the global batches, which it reads without the others.
+# A source of steps: each worker reads only its own pieces of each global batch; states are those of the whole dataset.
 # ----------------------------------------------------------------------------
-
-
-# ---- A worker's own pieces of global batches, read without those of the others, with states of the whole dataset
 
 
 class OwnBatches:
@@ -646,9 +643,6 @@ class OwnBatches:
         pieces = own.pieces._runs()
         at = pieces.node.start_at(batches * (self._assignment.each or 0), place["epoch"])
         return own, own.pieces._goes_on({**place, "at": at, "skip": 0}, pieces)
-
-
-# ---- A source of steps: each worker reads only its own pieces of each global batch
 
 
 @final

@@ -18,6 +18,7 @@ import numpy as np
 from distinput import errors
 from distinput.distribute.collectives.channel import as_array, describe, from_bytes, parse, to_bytes
 from distinput.distribute.door import Door, Visitor
+from distinput.distribute.engines.background import listening
 from distinput.errors import (
     DeadlineExceededError,
     DistinputError,
@@ -361,7 +362,7 @@ class Server(Closing):
         """
         if self._door is not None or self._closed:
             raise FailedPreconditionError("rpc.Server: it was started before; make another one")
-        server = socket.create_server(self._wanted, family=_family(self._wanted[0]), backlog=_WAITING)
+        server = listening(*self._wanted, _WAITING)
         self._port = server.getsockname()[1]
         self._door = Door(server, self._serve, "distinput-rpc-client")
 
@@ -395,10 +396,6 @@ class Server(Closing):
             return encoded({"code": OK}, self._methods[name](*args))
         except BaseException as error:  # noqa: BLE001 - it is the client's, also where it would end a program
             return encoded({"code": code_of(error), "message": f"{type(error).__name__}: {error}"}, None)
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 # ----------------------------------------------------------------------------

@@ -53,18 +53,18 @@ def open_seats(resolver: ClusterResolver, *, worker_timeout_seconds: float) -> R
     """
     check_installed()
     if isinstance(resolver, DaskClusterResolver):
-        membership = DaskMembership(resolver.scheduler, resolver.names(), resolver.security)
-        return RemoteSeats(membership, worker_timeout_seconds, _RUNNING_SECONDS)
+        directory = DaskDirectory(resolver.scheduler, resolver.names(), resolver.security)
+        return RemoteSeats(directory, worker_timeout_seconds, _RUNNING_SECONDS)
     spec = resolver.cluster_spec()
     security = configured_security()
     scheduler = start_scheduler(chief_address(spec), worker_timeout_seconds, security)
     try:
         names = {seat: seat for job in ("worker", "ps") for seat in _tasks(spec, job)}
-        membership = DaskMembership(scheduler.scheduler_address, names, security, scheduler.close)
+        directory = DaskDirectory(scheduler.scheduler_address, names, security, scheduler.close)
     except BaseException:
         scheduler.close()
         raise
-    return RemoteSeats(membership, worker_timeout_seconds, _START_SECONDS)
+    return RemoteSeats(directory, worker_timeout_seconds, _START_SECONDS)
 
 
 def check_installed() -> None:
@@ -220,7 +220,7 @@ def _wrapping(security: Any, role: str) -> Callable[[socket.socket, str], socket
     return wrap
 
 
-class DaskMembership:
+class DaskDirectory:
     """Which Dask worker is at which seat; see `SeatDirectory`.
 
     Args:

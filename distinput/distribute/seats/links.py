@@ -268,7 +268,7 @@ class Links:
     def __init__(
         self, cluster: str, seat: str, address: Address, broken: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._cluster, self.seat, self._address, self._broken = cluster, seat, address, broken
+        self.cluster, self.seat, self.address, self._broken = cluster, seat, address, broken
         self._free: deque[socket.socket] = deque()
         self._all: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -326,7 +326,7 @@ class Links:
         except IndexError:
             pass
         try:
-            made = connect(self._cluster, self._address, CALLS)
+            made = connect(self.cluster, self.address, CALLS)
         except OSError as error:
             self._broken(str(error))
             raise SeatLost(self.seat, self.lost or str(error), started=False) from None
@@ -372,17 +372,15 @@ class PlacedThere:
     """An object in another process; see `Placed`.
 
     Args:
-      cluster: the number of the cluster.
       links: the connections to the process.
-      address: where its host listens.
       number: of the object, at the host.
       owner: whether the object goes when this `PlacedThere` does.
     """
 
-    __slots__ = ("__weakref__", "_address", "_cluster", "_links", "_number")
+    __slots__ = ("__weakref__", "_links", "_number")
 
-    def __init__(self, cluster: str, links: Links, address: Address, number: int, *, owner: bool) -> None:
-        self._cluster, self._links, self._address, self._number = cluster, links, address, number
+    def __init__(self, links: Links, number: int, *, owner: bool) -> None:
+        self._links, self._number = links, number
         if owner:
             weakref.finalize(self, links.dropped.append, number).atexit = False
 
@@ -399,19 +397,18 @@ class PlacedThere:
         found = getattr(_keeping, "found", None)
         if found is not None:
             found.append(self)
-        return _reach, (self._cluster, self.seat, self._address, self._number)
+        return _reach, (self._links.cluster, self.seat, self._links.address, self._number)
 
 
 def _reach(cluster: str, seat: str, address: Address, number: int) -> PlacedThere:
-    address = (address[0], address[1])
     known = _CLUSTERS.get(cluster)
     if known is None:  # a process outside of the cluster may look at the object, but not call it
-        return PlacedThere(cluster, Links(cluster, seat, address), address, number, owner=False)
+        return PlacedThere(Links(cluster, seat, address), number, owner=False)
     with known.lock:
         links = known.links.get(address)
         if links is None:
             links = known.links[address] = Links(cluster, seat, address)
-    return PlacedThere(cluster, links, address, number, owner=False)
+    return PlacedThere(links, number, owner=False)
 
 
 def links_to(cluster: str, seat: str, address: Address, broken: Callable[[str], None]) -> Links:

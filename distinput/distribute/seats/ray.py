@@ -42,7 +42,7 @@ def open_seats(resolver: ClusterResolver, *, worker_timeout_seconds: float) -> R
         "`pip install 'distinput[ray]'`, or use engine='threads', which runs all workers in this process"
     ):
         import_module("ray")
-    return RemoteSeats(RayMembership(resolver.cluster_spec()), worker_timeout_seconds, _START_SECONDS)
+    return RemoteSeats(RayDirectory(resolver.cluster_spec()), worker_timeout_seconds, _START_SECONDS)
 
 
 class RaySeat:
@@ -62,7 +62,7 @@ class RaySeat:
         return Host(self._seat, cluster, secret, ray.util.get_node_ip_address()).address
 
 
-class RayMembership:
+class RayDirectory:
     """Which Ray actor is at which seat; see `SeatDirectory`.
 
     Args:

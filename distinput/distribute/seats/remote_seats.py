@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from distinput.columns.block import trace_text
 from distinput.distribute.door import Door, Visitor
-from distinput.distribute.engines.background import is_loopback
+from distinput.distribute.engines.background import is_loopback, listening
 from distinput.distribute.seats.links import (
     PULSE,
     Address,
@@ -196,7 +196,7 @@ class SeatDirectory(Protocol):
         Raises:
           TimeoutError: no process came to the seat.
           ConnectionError: it went meanwhile; another one may come.
-          SeatLost: the membership was closed.
+          SeatLost: the directory was closed.
         """
 
     def watch(self, gone: Callable[[str], None]) -> None:
@@ -213,7 +213,7 @@ class RemoteSeats:
     """The seats of one cluster of processes.
 
     Args:
-      membership: the engine.
+      directory: that of the engine.
       worker_timeout_seconds: how long a seat may stand still.
       start_seconds: how long to wait for all seats at first.
 
@@ -221,20 +221,21 @@ class RemoteSeats:
       UnavailableError: not all of them came.
     """
 
-    def __init__(self, membership: SeatDirectory, worker_timeout_seconds: float, start_seconds: float) -> None:
-        self._membership = membership
+    def __init__(self, directory: SeatDirectory, worker_timeout_seconds: float, start_seconds: float) -> None:
+        self._directory = directory
         self._cluster, self._secret = secrets.token_hex(8), secrets.token_bytes(32)
-        join_cluster(self._cluster, self._secret, membership.encryption())
+        join_cluster(self._cluster, self._secret, directory.encryption())
         self._lock = threading.Lock()
         self._watchers: list[Callable[[str], None]] = []
-        self._lives: dict[str, _Life] = {}
-        self._opening = {seat: threading.Lock() for seat in (*membership.workers, *membership.servers)}
+        self._lives: dict[str, Links] = {}
+        """The connections to each seat since its host was opened, until it is lost."""
+        self._opening = {seat: threading.Lock() for seat in (*directory.workers, *directory.servers)}
         self._closed = False
         self._pulse = Pulse(worker_timeout_seconds)
-        self.workers, self.servers = membership.workers, membership.servers
+        self.workers, self.servers = directory.workers, directory.servers
         self.packing = Pickled(self._same_modules)
         # First: it tells of later ones alone.
-        membership.watch(lambda seat: self._lose(seat, None, "it left the cluster"))
+        directory.watch(lambda seat: self._lose(seat, None, "it left the cluster"))
         try:
             self._open_all(start_seconds)
         except BaseException:
@@ -244,14 +245,13 @@ class RemoteSeats:
     def place(self, seat: str, make: Callable[[], Any]) -> PlacedThere:
         """Make an object at a seat; see `Seats.place`."""
         life = self._lives[seat]
-        number = life.links.call(0, "place", (self.packing.pack(make),))
-        return PlacedThere(self._cluster, life.links, life.address, number, owner=True)
+        return PlacedThere(life, life.call(0, "place", (self.packing.pack(make),)), owner=True)
 
     def watch(self, lost: Callable[[str], None]) -> None:
         """Have a function told of lost seats; see `Seats.watch`."""
         with self._lock:
             self._watchers.append(lost)
-            already = [seat for seat, life in self._lives.items() if life.links.lost]
+            already = [seat for seat, life in self._lives.items() if life.lost]
         for seat in already:
             lost(seat)
 
@@ -259,7 +259,7 @@ class RemoteSeats:
         """Wait until a seat is back; see `Seats.wait_back`."""
         until = time.monotonic() + timeout
         with self._opening[seat]:
-            if self._lives[seat].links.lost:
+            if self._lives[seat].lost:
                 self._open(seat, until)
 
     def close(self) -> None:
@@ -271,9 +271,9 @@ class RemoteSeats:
             self._watchers.clear()
             lives = list(self._lives.values())
         for life in lives:
-            life.links.close("the cluster was closed")
+            life.close("the cluster was closed")
         self._pulse.close()
-        self._membership.close()
+        self._directory.close()
         leave_cluster(self._cluster)
 
     # ---- lives
@@ -306,7 +306,7 @@ class RemoteSeats:
             if self._closed:
                 raise SeatLost(seat, "the cluster was closed", started=False)
             try:
-                address = self._membership.open_host(seat, self._cluster, self._secret, until)
+                address = self._directory.open_host(seat, self._cluster, self._secret, until)
                 beat = connect(self._cluster, address, PULSE)
                 break
             except TimeoutError:
@@ -314,26 +314,25 @@ class RemoteSeats:
             except OSError:
                 # The process went while it was spoken to. Another one may come, but that takes a while.
                 time.sleep(0.02)
-        life = _Life(address)
-        life.links = links_to(self._cluster, seat, address, lambda reason: self._lose(seat, life, reason))
+        life = links_to(self._cluster, seat, address, lambda reason: self._lose(seat, life, reason))
         with self._lock:
             closed = self._closed
             self._lives[seat] = life
         if closed:
             beat.close()
-            life.links.close("the cluster was closed")
+            life.close("the cluster was closed")
             raise SeatLost(seat, "the cluster was closed", started=False)
         self._pulse.add(beat, lambda reason: self._lose(seat, life, reason))
 
-    def _lose(self, seat: str, life: "_Life | None", reason: str) -> None:
+    def _lose(self, seat: str, life: Links | None, reason: str) -> None:
         """End a life of a seat, the present one if none is given, and tell those who watch."""
         with self._lock:
             now = self._lives.get(seat)
-            if now is None or (life is not None and life is not now) or now.links.lost:
+            if now is None or (life is not None and life is not now) or now.lost:
                 return
-            now.links.lost = reason
+            now.lost = reason
             watchers = tuple(self._watchers)
-        now.links.close(reason)
+        now.close(reason)
         for lost in watchers:
             lost(seat)
 
@@ -341,23 +340,14 @@ class RemoteSeats:
         """Those modules that the first worker that answers can import; None if none answers."""
         for seat in self.workers:
             life = self._lives.get(seat)
-            if life is None or life.links.lost:
+            if life is None or life.lost:
                 continue
             try:
-                found: list[str] = life.links.call(0, "same_modules", (sources,), 30.0)
+                found: list[str] = life.call(0, "same_modules", (sources,), 30.0)
                 return found
             except (SeatLost, TimeoutError):
                 continue
         return None
-
-
-class _Life:
-    """One life of a seat: from when its host was opened until it is lost."""
-
-    links: Links
-
-    def __init__(self, address: Address) -> None:
-        self.address = address
 
 
 # ----------------------------------------------------------------------------
@@ -404,7 +394,7 @@ class Host:
         # What the engine knows of this thread, its own functions find on the threads of calls as well.
         self._context = contextvars.copy_context()
         join_cluster(cluster, secret, wrap)
-        server = _listening(interface)
+        server = _reachable(interface)
         self.address: Address = (interface, int(server.getsockname()[1]))
         self._door = Door(server, self._serve, f"distinput-{seat}")
         try:
@@ -512,13 +502,12 @@ def _unsendable(method: str, answer: tuple[bool, Any], error: Exception) -> Exce
     return TypeError(f"{method}: {what} cannot be sent to the caller: {type(error).__name__}: {error}")
 
 
-def _listening(interface: str) -> socket.socket:
+def _reachable(interface: str) -> socket.socket:
     """A socket that others can connect to, at any free port."""
-    family = socket.AF_INET6 if ":" in interface else socket.AF_INET
     try:
-        return socket.create_server((interface, 0), family=family, backlog=64)
+        return listening(interface, 0, 64)
     except OSError:
         if is_loopback(interface):
             raise
         # The others know this machine by an address that it does not know itself, as behind the service of a Kubernetes pod.
-        return socket.create_server(("", 0), backlog=64)
+        return listening("", 0, 64)

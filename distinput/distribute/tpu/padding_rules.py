@@ -270,6 +270,11 @@ class PairedStep:
         """True if these parameters are equal in both programs."""
         return all(equal_parameters(self.small.params.get(name), self.large.params.get(name)) for name in names)
 
+    @property
+    def is_same(self) -> bool:
+        """True if all parameters are equal in both programs, loops and branches inside of them included."""
+        return set(self.small.params) == set(self.large.params) and self.same(*self.small.params)
+
 
 def kinds_of(step: PairedStep) -> list[ValueKind]:
     """What is known of each result of a step."""
@@ -281,7 +286,7 @@ def kinds_of(step: PairedStep) -> list[ValueKind]:
     if not any(kind in BY_ROWS for kind in step.kinds):
         if not step.grows:
             zero = step.name in _ZERO_STAYS | _ZERO_MOVED and step.kinds[0] is ZERO
-            return [(ZERO if zero else CLEAN) if _same_params(step) else UNKNOWN] * count
+            return [(ZERO if zero else CLEAN) if step.is_same else UNKNOWN] * count
         return [_made(step)] * count
     rule = _RULES.get(step.name)
     return [UNKNOWN if rule is None else rule(step)] * count
@@ -302,7 +307,7 @@ def _made(step: PairedStep) -> ValueKind:
 
 def _elementwise(step: PairedStep) -> ValueKind:
     kinds = step.kinds
-    if not _same_params(step):
+    if not step.is_same:
         return UNKNOWN
     rows = [i for i, kind in enumerate(kinds) if kind in BY_ROWS]
     if any(step.axis(i) != step.out for i in rows):
@@ -518,8 +523,3 @@ _RULES: dict[str, Callable[[PairedStep], ValueKind]] = {
     "squeeze": _moved,
     "transpose": _moved,
 }
-
-
-def _same_params(step: PairedStep) -> bool:
-    """True if a step without rows does the same in both programs, loops and branches inside of it included."""
-    return set(step.small.params) == set(step.large.params) and step.same(*step.small.params)

@@ -117,7 +117,7 @@ class _Creating(type):
     """Makes `Variable(...)` ask the current strategy which kind of variable to create."""
 
     _create: Callable[..., Any]
-    """Set by `creation`, which knows the kinds."""
+    """Set by the package, to `create_variable`, which knows the kinds."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Variable:

@@ -37,11 +37,6 @@ from distinput.values.ragged_tensor import RaggedTensor
 from distinput.values.spec import Spec, TensorSpec
 
 # ----------------------------------------------------------------------------
-# Puts the pieces of a batch that this process has read on its devices, as parts of global arrays.
-# ----------------------------------------------------------------------------
-
-
-# ----------------------------------------------------------------------------
 # Which rows of a global batch the devices of this process hold, according to shardings, and the pieces that contain them.
 # ----------------------------------------------------------------------------
 
@@ -447,7 +442,7 @@ def batches(
     rows = _batch_size(dataset, batch_size)
     shardings = tuple(_shardings(_WHO, sharding, spec.structure, "elements"))
     asked = dataset.node, rows, shardings, tail, ahead
-    source, delivery = _again(dataset, asked) or _planned(dataset, spec, *asked[1:])
+    source, delivery = _planned_before(dataset, asked) or _planned(dataset, spec, *asked[1:])
     if isinstance(source, DealtElements):  # where nothing is planned together with other processes
         dataset._planned = asked, source.datasets[0].node, source, delivery
     return GlobalBatches(source, delivery)
@@ -470,7 +465,7 @@ def _planned(
     return source, GlobalDelivery(consumer, placement, padding, ahead, spec, shardings, rows)
 
 
-def _again(dataset: Any, asked: Any) -> "tuple[StepSource, GlobalDelivery] | None":
+def _planned_before(dataset: Any, asked: Any) -> "tuple[StepSource, GlobalDelivery] | None":
     """The batches as they were planned last; None if others were asked for, or a state has brought them other seeds."""
     if dataset._planned is None:
         return None
@@ -537,7 +532,7 @@ class GlobalBatches(DistributedDataset):
 
     _delivery: Any
 
-    def __init__(self, source: StepSource, delivery: "GlobalDelivery") -> None:
+    def __init__(self, source: StepSource, delivery: GlobalDelivery) -> None:
         super().__init__(source, cast("Any", delivery))  # it delivers in the same way
 
     def __iter__(self) -> "GlobalIterator":

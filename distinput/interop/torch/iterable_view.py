@@ -157,7 +157,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         self._latest: ViewIterator | None = None
 
     def __iter__(self) -> "ViewIterator":
-        self._here()
+        self._notice_process()
         steps, worker = self._steps(), loader_worker()
         self._latest = ViewIterator(self, steps, worker, self._iterated)
         self._iterated += 1
@@ -233,7 +233,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
             )
         return pending, begun
 
-    def _here(self) -> None:
+    def _notice_process(self) -> None:
         """Notice that this is another process."""
         if self._process != os.getpid():
             self._begin_anew()
@@ -321,7 +321,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         Raises:
           FailedPreconditionError: loader workers iterate, and `steps` is None.
         """
-        self._here()
+        self._notice_process()
         if steps is not None:
             return self.state_after(at_least("state_dict", "steps", steps, 0))
         if self._position is not None and self._resumed in (0, self._passes.begun + 1):
@@ -370,7 +370,7 @@ class IterableView(torch.utils.data.IterableDataset):  # type: ignore[misc]
         """
         position = position_in(state, _WHO)
         self._may_differ = self._may_always_differ | allowances(may_differ)
-        self._here()
+        self._notice_process()
         if position.stride > 1 and loader_worker() is None:
             raise StateError(
                 f"{_WHO}: this is the state of one of {position.stride} loader workers; load the state_dict() of the whole "

@@ -12,16 +12,12 @@ import torch.utils.data
 from distinput.columns.state import State
 from distinput.data.dataset import Dataset
 from distinput.errors import FailedPreconditionError
+from distinput.interop.rank_steps import as_it_is
 from distinput.interop.torch.iterable_view import CountedView, IterableView, ViewIterator
 from distinput.interop.torch.mesh_place import MeshPlace
 from distinput.interop.torch.readers import steps_held
 from distinput.plan.check import at_least
 from distinput.values.spec import Spec
-
-# ----------------------------------------------------------------------------
-# `DeviceCopies`: copies of steps to a device, which nobody waits for before the loop takes the step.
-# ----------------------------------------------------------------------------
-
 
 # ----------------------------------------------------------------------------
 # Copies to a GPU: through pinned memory, on a stream of their own, so that the GPU computes meanwhile.
@@ -241,7 +237,7 @@ class Loader(torch.utils.data.DataLoader):  # type: ignore[misc]
         self.prefetch_to_device = at_least("Loader", "prefetch_to_device", prefetch_to_device, 0)
         self._copies: DeviceCopies | None = None  # begun with the first pass, in the process of the loop
         self._pass: _Pass | None = None  # None: not begun
-        super().__init__(CountedView(view), batch_size=None, collate_fn=_as_it_is, **options)
+        super().__init__(CountedView(view), batch_size=None, collate_fn=as_it_is, **options)
 
     def __len__(self) -> int:
         """The number of steps of a pass, the same on all ranks; `len(loader.dataset)` is the number of records.
@@ -430,14 +426,10 @@ class _Ahead(Iterator[Any]):
         self._ready, self._waiting, self._stopped = ready, None, failed
 
 
-def _as_it_is(step: Any) -> Any:
-    return step
-
-
 _IDLE: dict[str, tuple[Any, ...]] = {
     "batch_sampler": (None,),
     "batch_size": (None,),
-    "collate_fn": (None, _as_it_is),
+    "collate_fn": (None, as_it_is),
     "drop_last": (None, False),
     "sampler": (None,),
     "shuffle": (None, False),

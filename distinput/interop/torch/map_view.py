@@ -91,7 +91,8 @@ def _leaf(leaf: Any, path: str, who: str, *, shared: bool) -> Convert:
         )
     if ragged_rank:
         values = _leaf(TensorSpec([None], dtype), path, who, shared=shared)
-        return lambda value: _nested(values(value.values), tensor_of(value.row_splits, shared=shared))
+        nested = torch.nested.nested_tensor_from_jagged  # over the same memory
+        return lambda value: nested(values(value.values), tensor_of(value.row_splits, shared=shared))
     try:
         if not dtype.isnative:
             raise InvalidArgumentError("another byte order")
@@ -102,11 +103,6 @@ def _leaf(leaf: Any, path: str, who: str, *, shared: bool) -> Convert:
             f"{_instead(dtype)}, or leave it out"
         ) from None
     return partial(tensor_of, shared=True) if shared else tensor_of
-
-
-def _nested(values: torch.Tensor, splits: torch.Tensor) -> torch.Tensor:
-    """Rows of different lengths as a nested tensor, over the same memory."""
-    return torch.nested.nested_tensor_from_jagged(values, splits)
 
 
 def _instead(dtype: np.dtype[Any]) -> str:

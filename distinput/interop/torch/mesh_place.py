@@ -167,7 +167,7 @@ class SequenceCut:
         """The places of the components that are sequences."""
         named = self._place.sequence
         if not named:
-            return [n for n, leaf in enumerate(spec.leaves) if self._checked(leaf, n, asked=False)]
+            return [n for n, leaf in enumerate(spec.leaves) if self._is_sequence(leaf, n, asked=False)]
         if spec.structure.kind != "dict" or set(named) - set(spec.structure.keys):
             raise InvalidArgumentError(
                 f"{self._who}: sequence names {', '.join(named)}, which must be keys of the elements: {spec.structure}"
@@ -177,9 +177,9 @@ class SequenceCut:
         for place, key in enumerate(spec.structure.keys):
             if key in named:
                 found += range(firsts[place], firsts[place + 1])
-        return [n for n in found if self._checked(spec.leaves[n], n, asked=True)]
+        return [n for n in found if self._is_sequence(spec.leaves[n], n, asked=True)]
 
-    def _checked(self, leaf: Any, place: int, *, asked: bool) -> bool:
+    def _is_sequence(self, leaf: Any, place: int, *, asked: bool) -> bool:
         """Whether a component is a sequence, which can be divided."""
         if isinstance(leaf, TensorSpec) and leaf.ragged_rank:
             raise InvalidArgumentError(

@@ -90,9 +90,6 @@ _CURE = "; use policy DATA, or AUTO, which takes DATA here"
 _FLATTENING = ("flat_map", "interleave")
 """Steps by their names: this is asked of every pipeline, and those without them need not load them."""
 
-Replacement = Callable[[Node], Node]
-"""What replaces a tree of file names."""
-
 
 def _refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError | None:
     """Why the files of a pipeline cannot be divided; None if they can.
@@ -100,12 +97,12 @@ def _refusal(node: Node, num_workers: int) -> NotFoundError | TooFewFilesError |
     Functions are called on made-up elements to see whether they make readers, and up to `num_workers` names are listed.
     """
 
-    def checked(names: Node) -> Node:
+    def check(names: Node) -> Node:
         _check_enough(_without_shuffles(names, []), num_workers)
         return names
 
     try:
-        _at_names(node, checked, Share(num_workers, 0))
+        _at_names(node, check, Share(num_workers, 0))
     except (NotFoundError, TooFewFilesError) as error:
         return error
     return None
@@ -123,38 +120,38 @@ def _by_file(node: Node, share: Share) -> Node:
     Raises:
       NotFoundError: a source is no file, or an op stands in the way.
     """
-    return _at_names(node, lambda names: _sharded(names, share), share)
+    return _at_names(node, lambda names: _names_of_worker(names, share), share)
 
 
-def _shard(node: Node, share: Share) -> Node:
+def _by_file_unless_alone(node: Node, share: Share) -> Node:
     return node if share.num_workers == 1 else _by_file(node, share)
 
 
-FILE = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _shard, _decide)
+FILE = Policy("FILE", "whole files, file i to worker i modulo the number of workers", _by_file_unless_alone, _decide)
 
 
-def _at_names(node: Node, found: Replacement, share: Share) -> Node:
-    """The tree with `found` applied to each list of file names.
+def _at_names(node: Node, change: Callable[[Node], Node], share: Share) -> Node:
+    """The tree with `change` applied to each list of file names.
 
     Raises:
       NotFoundError: a source is no file, or an op stands in the way.
     """
 
     def below(source: Node) -> Node:
-        return _at_names(source, found, share)
+        return _at_names(source, change, share)
 
     if node.about_the_whole:
         return below(node.inputs[0])
     if node.reads_files:
-        return node.with_inputs((found(node.inputs[0]),))
+        return node.with_inputs((change(node.inputs[0]),))
     if not node.inputs:
         raise NotFoundError(f"Found an unshardable source dataset: {node.op}; {node.op} reads no files{_CURE}")
     if node.op in _FLATTENING:
         dealt = _after_inner(node.inputs[0], share)
         if dealt is not None:
             return node.with_inputs((dealt,))
-    if _makes_reader(node):
-        return node.with_inputs((found(node.inputs[0]),))
+    if _makes_readers(node):
+        return node.with_inputs((change(node.inputs[0]),))
     if node.needs <= Needs.PLACES:
         return node.with_inputs(tuple([below(source) for source in node.inputs]))
     if in_use("map") and isinstance(node, maps.RandomKeys):
@@ -183,26 +180,23 @@ def _after_inner(node: Node, share: Share) -> Node | None:
     return None
 
 
-def _makes_reader(node: Node) -> bool:
-    """True if its function builds a dataset that reads files."""
+def _makes_readers(node: Node) -> bool:
+    """True if its function builds datasets that read files."""
     if in_use("map") and isinstance(node, maps.Map):  # TensorFlow's rule counts datasets that are elements, too
         known = vars(node).get("spec")
         if known is not None and not any(isinstance(leaf, DatasetSpec) for leaf in known.leaves):
             return False
-        made = [getattr(result, "node", result) for result in inference.results_of(node.call, node.input)]
-        return any(_reads(step) for root in made if isinstance(root, Node) for step in walk(root))
-    return _makes_readers(node)
+        results = [getattr(result, "node", result) for result in inference.results_of(node.call, node.input)]
+        return any(_reads_files(root) for root in results if isinstance(root, Node))
+    return any(_reads_files(root) for root in node.made)
 
 
-def _makes_readers(node: Node) -> bool:
-    return any(_reads(step) for root in node.made for step in walk(root))
+def _reads_files(tree: Node) -> bool:
+    """True if a step reads files, or calls a function that builds such a tree."""
+    return any(step.reads_files or any(_reads_files(root) for root in step.made) for step in walk(tree))
 
 
-def _reads(step: Node) -> bool:
-    return step.reads_files or _makes_readers(step)
-
-
-def _sharded(names: Node, share: Share) -> Node:
+def _names_of_worker(names: Node, share: Share) -> Node:
     """The names of one worker; they are sharded before they are shuffled, so that all workers agree on the split."""
     shuffles: list[Node] = []
     bare = _without_shuffles(names, shuffles)
@@ -210,11 +204,12 @@ def _sharded(names: Node, share: Share) -> Node:
     return shuffles[0].with_inputs((sharded,)) if shuffles else sharded
 
 
-def _without_shuffles(node: Node, found: list[Node]) -> Node:
+def _without_shuffles(node: Node, shuffles: list[Node]) -> Node:
+    """The tree without its shuffles, which are added to the list, the last one first."""
     if node.shuffles:
-        found.append(node)
-        return _without_shuffles(node.inputs[0], found)
-    return node.with_changed_inputs(lambda source: _without_shuffles(source, found))
+        shuffles.append(node)
+        return _without_shuffles(node.inputs[0], shuffles)
+    return node.with_changed_inputs(lambda source: _without_shuffles(source, shuffles))
 
 
 def _check_enough(names: Node, num_workers: int) -> None:

@@ -5,7 +5,8 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -85,7 +86,10 @@ def assign_files(files: FileTable, file_format: Format, num_workers: int, *, tol
     """
     if num_workers < 1:
         raise InvalidArgumentError(f"shard: there must be at least 1 worker, got {num_workers}")
-    units = _units(files, file_format, tolerant)
+    left_out = UNREADABLE if tolerant else ()
+    units = None  # files cannot be cut anywhere, or one of those that may be left out cannot be read
+    with suppress(*left_out):
+        units = file_format.units(files)
     if units is not None and units.any():
         return _laid_in_line(files, file_format, num_workers, units)
     n = len(files)
@@ -94,7 +98,7 @@ def assign_files(files: FileTable, file_format: Format, num_workers: int, *, tol
     dealt = _dealt(whole, num_workers)
     if num_workers == 1 or not file_format.lists_fragments or _even(dealt):
         return dealt
-    parts = _taken_apart(whole, file_format, num_workers, tolerant)
+    parts = _taken_apart(whole, file_format, num_workers, left_out)
     return dealt if parts is None else _dealt(parts, num_workers)
 
 
@@ -211,33 +215,19 @@ def _even(dealt: FileAssignment) -> bool:
     return bool(loads.max() <= EVEN * loads.mean())
 
 
-def _units(files: FileTable, file_format: Format, tolerant: bool) -> Ints | None:
-    """The units of each file; None if files cannot be cut anywhere, or one of those that may be left out cannot be read."""
-    try:
-        return file_format.units(files)
-    except UNREADABLE:
-        if not tolerant:
-            raise
-        return None
-
-
-def _pieces(path: str, file_format: Format, tolerant: bool) -> list[Fragment]:
-    try:
-        return file_format.fragments(path)
-    except UNREADABLE:
-        if not tolerant:
-            raise
-        return []
-
-
-def _taken_apart(whole: Fragments, file_format: Format, num_workers: int, tolerant: bool) -> Fragments | None:
+def _taken_apart(
+    whole: Fragments, file_format: Format, num_workers: int, left_out: tuple[type[Exception], ...]
+) -> Fragments | None:
     """The parts of the larger files; None if no file has more than one."""
     files = whole.files
     least = files.sizes.sum() / num_workers / _SMALL
     ranges: list[tuple[int, int, int, int, int]] = []
     apart = False
     for index, size in enumerate(files.sizes.tolist()):
-        pieces = _pieces(files.path(index), file_format, tolerant) if size > least else []
+        pieces: list[Fragment] = []
+        if size > least:
+            with suppress(*left_out):
+                pieces = file_format.fragments(files.path(index))
         if len(pieces) < 2:
             ranges.append((index, 0, END, int(whole.rows[index]), size))
             continue
@@ -245,16 +235,12 @@ def _taken_apart(whole: Fragments, file_format: Format, num_workers: int, tolera
         # A format may count bytes before compression; the load is a fraction of the size of the file.
         inside = max(1, sum(piece.nbytes for piece in pieces))
         for piece in pieces:
-            start, stop = _bounds(piece.start), END if piece.stop is None else _bounds(piece.stop)
+            start, stop = int(piece.start["row"]), END if piece.stop is None else int(piece.stop["row"])
             rows = -1 if piece.rows is None else piece.rows
             ranges.append((index, start, stop, rows, piece.nbytes * size // inside))
     if not apart:
         return None
     return Fragments(files, *np.array(ranges, np.int64).T.copy())
-
-
-def _bounds(position: dict[str, int]) -> int:
-    return int(position["row"])
 
 
 def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:
@@ -280,11 +266,9 @@ def _balanced(node: Node, share: Share, tolerant: bool = False) -> Node:
             "on every worker"
         )
     if isinstance(node, Reader):
-        return _reader(node, num_workers, worker, tolerant)
-    if isinstance(node, FlatMap | Interleave) and is_of_names(node.input):
-        made = _readers(node, num_workers, worker, tolerant)
-        if made is not None:
-            return made
+        return _reader_of_parts(node, num_workers, worker, tolerant)
+    if makes_readers(node):
+        return _readers_of_parts(node, num_workers, worker, tolerant)
     if node.inputs and node.needs <= Needs.PART:
         lost = isinstance(node, OnError) or (tolerant and isinstance(node, SameElements))
         inputs = [_balanced(source, share, lost) for source in node.inputs]
@@ -332,12 +316,6 @@ def _table(names: Node) -> FileTable:
     return FileTable.of(list(paths_of(names)))
 
 
-def assign_names(names: Node, file_format: Format, num_workers: int, tolerant: bool = False) -> FileAssignment | None:
-    """The files below `names` assigned to workers; None if there are none."""
-    table = _table(names)
-    return assign_files(table, file_format, num_workers, tolerant=tolerant) if len(table) else None
-
-
 _ASSIGNED: WeakKeyDictionary[Node, dict[tuple[Format, int, bool], FileAssignment | None]] = WeakKeyDictionary()
 """Assignments of the lists of names in use: a plan for 4096 workers asks 4096 times for the same one."""
 
@@ -345,15 +323,17 @@ _ASSIGNED: WeakKeyDictionary[Node, dict[tuple[Format, int, bool], FileAssignment
 def _share(
     names: Node, file_format: Format, num_workers: int, worker: int, tolerant: bool
 ) -> tuple[Fragments, str] | None:
+    """The parts of one worker of the files that a node names, and the path of one of the files; None if it names none."""
     kept = _ASSIGNED.setdefault(names, {})
     key = file_format, num_workers, tolerant
     if key not in kept:
-        kept[key] = assign_names(names, file_format, num_workers, tolerant)
+        table = _table(names)
+        kept[key] = assign_files(table, file_format, num_workers, tolerant=tolerant) if len(table) else None
     dealt = kept[key]
     return None if dealt is None else (dealt.share(worker), dealt.files.path(0))
 
 
-def _reader(node: Reader, num_workers: int, worker: int, tolerant: bool) -> Node:
+def _reader_of_parts(node: Reader, num_workers: int, worker: int, tolerant: bool) -> Node:
     names, above = names_below(node.input)
     mine = _share(names, node.format, num_workers, worker, tolerant)
     if mine is None:
@@ -377,10 +357,7 @@ def is_of_names(node: Node) -> bool:
 _NAME_LEAVES = Spec.leaf((), object).leaves
 
 
-def _readers(node: FlatMap | Interleave, num_workers: int, worker: int, tolerant: bool) -> Node | None:
-    """The tree over this worker's parts, if the function reads the file that it is given; otherwise None."""
-    if not makes_reader(node):
-        return None
+def _readers_of_parts(node: FlatMap | Interleave, num_workers: int, worker: int, tolerant: bool) -> Node:
     names, above = names_below(node.input)
     table = _table(names)
     if not len(table):
@@ -397,9 +374,13 @@ def _readers(node: FlatMap | Interleave, num_workers: int, worker: int, tolerant
     return dataclasses.replace(node, input=numbers, map_func=parts)
 
 
-def makes_reader(node: FlatMap | Interleave) -> bool:
-    """True if the function reads files; it is called on sample names."""
-    return any(step.reads_files for made in node.made for step in walk(made))
+def makes_readers(node: Node) -> TypeGuard[FlatMap | Interleave]:
+    """True if it calls a function on names of files that makes readers of them; it is called on sample names."""
+    return (
+        isinstance(node, FlatMap | Interleave)
+        and is_of_names(node.input)
+        and any(step.reads_files for made in node.made for step in walk(made))
+    )
 
 
 def _only_reader(node: Node, path: str) -> Reader | None:

@@ -64,9 +64,9 @@ class PassTrace:
         return self.elements[position:]
 
 
-def begun(plan: Node, running: Node, epoch: int = 0) -> DatasetIterator:
-    """An iterator over pass number `epoch` of `running`, the form in which `plan` runs."""
-    return DatasetIterator(plan, Running(running), {"at": running.start(epoch), "epoch": epoch, "skip": 0})
+def begun(plan: Node, running: Node) -> DatasetIterator:
+    """An iterator over the first pass of `running`, the form in which `plan` runs."""
+    return DatasetIterator(plan, Running(running), {"at": running.start(0), "epoch": 0, "skip": 0})
 
 
 def elements_from(step: Node, state: State, most: int) -> list[Any]:

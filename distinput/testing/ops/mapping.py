@@ -289,14 +289,14 @@ def _beside_a_number(*args: Any) -> Any:
     return whole(args[:-1]), args[-1].integers(1 << 40)
 
 
-_draw = drawing(seed=st.one_of(st.none(), st.integers(-3, 9)), parallel=PARALLEL)
+_draw_with_rng = drawing(seed=st.one_of(st.none(), st.integers(-3, 9)), parallel=PARALLEL)
 
 
-def _build(ds: Dataset, a: OpArguments) -> Dataset:
+def _build_with_rng(ds: Dataset, a: OpArguments) -> Dataset:
     return ds.map(_beside_a_number, num_parallel_calls=a["parallel"], rng=True, seed=a["seed"])
 
 
-def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
+def _model_with_rng(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
     """The elements as they are, each beside a number that no other one has."""
     wanted = [applied(lambda *args: whole(args), element) for element in p.elements]
     if p.exact and [exact(element) for element, _ in seen] != [exact(element) for element in wanted]:
@@ -308,7 +308,7 @@ def _model(p: Pipeline, _: OpArguments, seen: list[Any]) -> list[Any]:
 
 
 RANDOM_MAPS: tuple[Ingredient, ...] = (
-    Ingredient("map_with_rng", _build, _model, _draw, tensors, settled=lambda _: False),
+    Ingredient("map_with_rng", _build_with_rng, _model_with_rng, _draw_with_rng, tensors, settled=lambda _: False),
 )
 """Maps with random numbers."""
 

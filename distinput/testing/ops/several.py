@@ -302,7 +302,7 @@ _FAR = 50
 """Steps beyond which a deadline does not matter, for these weights."""
 
 
-def _draw(draw: DrawFrom, _: Pipeline) -> OpArguments:
+def _draw_balanced(draw: DrawFrom, _: Pipeline) -> OpArguments:
     steps = draw(st.lists(st.integers(1, 20), max_size=2, unique=True))
     return {
         "others": draw(st.lists(VARIANTS, min_size=1, max_size=2)),
@@ -317,11 +317,11 @@ def _schedule(a: OpArguments) -> dict[int, list[float]]:
     return {step: _WEIGHTS[number][:k] for step, number in zip(a["steps"], a["weights"], strict=True)}
 
 
-def _build(ds: Dataset, a: OpArguments) -> Dataset:
+def _build_balanced(ds: Dataset, a: OpArguments) -> Dataset:
     return Dataset.sample_from_datasets(sources_of(ds, a), _schedule(a), balanced=True, on_end=a["on_end"])
 
 
-def _model(p: Pipeline, a: OpArguments) -> list[Any]:
+def _model_balanced(p: Pipeline, a: OpArguments) -> list[Any]:
     wholes = [p.elements, *[variant_model(p.elements, word) for word in a["others"]]]
     schedule = _schedule(a)
 
@@ -411,6 +411,6 @@ BALANCED: tuple[Ingredient, ...] = (
         lambda p: p.batched and len(p.leaves) > 0,
         weight=3,
     ),
-    Ingredient("sample_balanced", _build, _model, _draw),
+    Ingredient("sample_balanced", _build_balanced, _model_balanced, _draw_balanced),
 )
 """Samples and replicas that are balanced."""

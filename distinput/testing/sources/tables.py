@@ -300,7 +300,7 @@ def _query(a: dict[str, Any]) -> str:
     return f"SELECT {', '.join(a['columns'])} FROM rows"
 
 
-def _build(_: None, a: dict[str, Any]) -> Dataset:
+def _build_sql(_: None, a: dict[str, Any]) -> Dataset:
     schema = {name: _DATABASE_SCHEMA[name] for name in a["columns"]} if a["stated"] or not a["rows"] else None
     connect = partial(sqlite3.connect, _path(a), check_same_thread=False)
     asked = _query(a) if a["order_by"] else f"{_query(a)} ORDER BY id"
@@ -323,7 +323,7 @@ def _tuples_model(_: None, a: dict[str, Any]) -> list[Any]:
 
 
 DATABASES: tuple[Ingredient, ...] = (
-    Ingredient("sql", _build, _database_model, _draw_database),
+    Ingredient("sql", _build_sql, _database_model, _draw_database),
     Ingredient("sql_tuples", _build_tuples, _tuples_model, _draw_database),
 )
 """Sources that run a query of a database."""

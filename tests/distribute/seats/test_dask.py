@@ -19,7 +19,7 @@ import pytest
 
 from distinput.cluster.dask import DaskClusterResolver
 from distinput.distribute.seats import SeatLost, Seats, open_seats
-from distinput.distribute.seats.dask import DaskMembership, start_scheduler
+from distinput.distribute.seats.dask import DaskDirectory, start_scheduler
 from distinput.errors import UnavailableError
 from distinput.testing import check_seats
 from tests.depth import sampled
@@ -54,18 +54,18 @@ def test_a_worker_that_comes_before_the_scheduler_tells_of_it_is_found(
     from distributed import Client
 
     cluster.wait()
-    subscribed, asked = Client.subscribe_topic, DaskMembership._look
+    subscribed, asked = Client.subscribe_topic, DaskDirectory._look
 
     def deaf(client: Any, topic: str, handler: Any) -> Any:
         return subscribed(client, topic, (lambda event: None) if topic == "all" else handler)
 
-    async def early(membership: Any) -> None:
-        await asked(membership)
-        monkeypatch.setattr(DaskMembership, "_look", asked)
-        membership._present.pop("worker-1", None)  # it had not registered when the scheduler answered
+    async def early(directory: Any) -> None:
+        await asked(directory)
+        monkeypatch.setattr(DaskDirectory, "_look", asked)
+        directory._present.pop("worker-1", None)  # it had not registered when the scheduler answered
 
     monkeypatch.setattr(Client, "subscribe_topic", deaf)
-    monkeypatch.setattr(DaskMembership, "_look", early)
+    monkeypatch.setattr(DaskDirectory, "_look", early)
     seats = open_seats("dask", DaskClusterResolver(cluster.address), worker_timeout_seconds=30.0)
     assert seats.place("worker-1", Keeper).call("pid") == cluster.pid("worker-1")
     seats.close()
