@@ -94,7 +94,7 @@ class Optional(Generic[T_co]):
     __slots__ = ("_value", "element_spec")
 
     nest_leaf = True
-    """Marks the class as a leaf for `core.leaves`, which cannot import it."""
+    """Marks the class as a leaf for `values.leaves`, which cannot import it."""
     is_optional = True
 
     def __init__(self, value: T_co = _NOTHING, element_spec: Any = None) -> None:

@@ -71,7 +71,7 @@ class RaggedTensor(NDArrayOperatorsMixin):
     __slots__ = ("__weakref__", "_row_splits", "_values")
 
     is_ragged = True
-    """Marks the class as a leaf for `core.leaves`, which cannot import it."""
+    """Marks the class as a leaf for `values.leaves`, which cannot import it."""
 
     _values: Values
     _row_splits: Ints
