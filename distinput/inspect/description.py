@@ -17,7 +17,7 @@ from distinput.inspect.records import record_kind
 from distinput.names.lazy import dataclass
 from distinput.url_secrets import without_secrets
 from distinput.values.nest import Structure
-from distinput.values.spec import Spec, TensorSpec
+from distinput.values.spec import TensorSpec
 
 _NO_DTYPES = ("mixed", "string")
 """What `ColumnDescription.dtype` may be beside the names of NumPy."""
@@ -161,21 +161,20 @@ def _columns(files: Files) -> tuple[ColumnDescription, ...]:
             schema = conforming.rows_of(files.paths[0], schema, None)
         return tuple([column for field in schema for column in _of_field(field)])
     spec = made.spec(files.paths[0] if made.spec_from_file else None)
+    names = _names_in(spec.structure)
+    columns = [ColumnDescription(name or "value", *_leaf(leaf)) for name, leaf in zip(names, spec.leaves, strict=True)]
     place = {str(key): at for at, key in enumerate(spec.structure.order)}
-    return tuple(sorted(_of_spec(spec), key=lambda one: place.get(one.name, place.get(one.name.partition(".")[0], 0))))
+    return tuple(sorted(columns, key=lambda one: place.get(one.name, place.get(one.name.partition(".")[0], 0))))
 
 
 def _of_field(field: Any) -> list[ColumnDescription]:
     """The columns of a column of a table."""
     try:
-        return _of_spec(schema_spec([field]))
+        spec = schema_spec([field])
     except UnsupportedTypeError:
         return [ColumnDescription(field.name, str(field.type), ())]
-
-
-def _of_spec(spec: Spec) -> list[ColumnDescription]:
     names = _names_in(spec.structure)
-    return [ColumnDescription(name or "value", *_leaf(leaf)) for name, leaf in zip(names, spec.leaves, strict=True)]
+    return [ColumnDescription(name, *_leaf(leaf)) for name, leaf in zip(names, spec.leaves, strict=True)]
 
 
 def _names_in(at: Structure, name: str = "") -> Iterator[str]:
