@@ -299,20 +299,20 @@ class ColumnBlock(Block):
     def _of_each(self, grouped: Callable[[Column, T], Column], how: T) -> list[Column]:
         """Each column with its rows put into groups; an error says which column it is."""
         made: list[Column] = []
-        block = self.folded() if self.structure.sparse else self
+        block = self.folded()
         try:
             made.extend(map(grouped, block.columns, repeat(how)))  # keeps what was made before an error
         except StackError as error:
             path = block.structure.paths[len(made)]
             error.where = f" in {component(path)}" if path else ""
             raise
-        return made if block is self else self._unfolded(made)
+        return made if block is self else sparse_rows.unfolded(made)
 
     def unstack(self) -> "ColumnBlock":
-        block = self.folded() if self.structure.sparse else self
+        block = self.folded()
         columns = [column.unstack() for column in block.columns]
-        size = len(columns[0])
-        return ColumnBlock(self.structure, columns if block is self else self._unfolded(columns), size)
+        made = columns if block is self else sparse_rows.unfolded(columns)
+        return ColumnBlock(self.structure, made, len(columns[0]))
 
     def folded(self) -> "ColumnBlock":
         """The same elements with one column for each sparse tensor, instead of three."""
@@ -320,9 +320,6 @@ class ColumnBlock(Block):
         if not structure.sparse or not self.size:
             return self
         return ColumnBlock(structure.folded, sparse_rows.folded(structure, self.columns), self.size)
-
-    def _unfolded(self, columns: Sequence[Column]) -> list[Column]:
-        return sparse_rows.unfolded(columns)
 
     def copied(self) -> "ColumnBlock":
         return ColumnBlock(self.structure, [column.copied() for column in self.columns], self.size)
@@ -551,8 +548,7 @@ def note_open_files(error: BaseException) -> None:
     """Say with an error that no more files can be opened what the limit is, and how to stay below it."""
     if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
         return
-    notes = getattr(error, "__notes__", [])
-    if not any(note.startswith(_OPEN_FILES) for note in notes):
+    if not any(note.startswith(_OPEN_FILES) for note in getattr(error, "__notes__", [])):
         error.add_note(
             f"{_OPEN_FILES}{_limit()}: raise the limit (`ulimit -n 65536` in the shell that starts it, or resource.setrlimit), "
             "or have fewer files open: a smaller cycle_length, fewer num_parallel_reads, shards, or iterators side "

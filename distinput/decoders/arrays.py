@@ -244,24 +244,22 @@ def decode_npz(contents: bytes) -> dict[str, Any]:
     >>> decode_npz(file.getvalue())
     {'x': array([0, 1]), 'y': array(3., dtype=float32)}
     """
+    arrays: dict[str, Any] = {}
     try:
-        return _of_archive(contents)
+        with archive_in(io.BytesIO(contents)) as archive:
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)  # reading stops where a member is longer than it says
+            if size > MOST_BYTES:
+                raise InvalidArgumentError(
+                    f"its arrays take {size} bytes, more than {MOST_BYTES}; decode it as 'bytes'"
+                )
+            for member in members:
+                if not member.filename.endswith(".npy"):
+                    raise InvalidArgumentError(f"it holds {member.filename!r}, which is no array; decode it as 'bytes'")
+                name = member.filename.removesuffix(".npy")
+                if name in arrays:
+                    raise DataLossError(f"it holds two arrays {name!r}")
+                arrays[name] = decode_npy(content_of(archive, member.filename))
     except MalformedArchive as error:
         raise DataLossError(f"it is not a .npz file, or damaged: {error}") from error
-
-
-def _of_archive(contents: bytes) -> dict[str, Any]:
-    arrays: dict[str, Any] = {}
-    with archive_in(io.BytesIO(contents)) as archive:
-        members = archive.infolist()
-        size = sum(member.file_size for member in members)  # reading stops where a member is longer than it says
-        if size > MOST_BYTES:
-            raise InvalidArgumentError(f"its arrays take {size} bytes, more than {MOST_BYTES}; decode it as 'bytes'")
-        for member in members:
-            if not member.filename.endswith(".npy"):
-                raise InvalidArgumentError(f"it holds {member.filename!r}, which is no array; decode it as 'bytes'")
-            name = member.filename.removesuffix(".npy")
-            if name in arrays:
-                raise DataLossError(f"it holds two arrays {name!r}")
-            arrays[name] = decode_npy(content_of(archive, member.filename))
     return arrays

@@ -109,8 +109,7 @@ def _texts(items: list[Any]) -> Any:
             return None
         shape += lengths
         level = [part for item in level for part in item]
-    made = np.array([item.encode(errors="surrogatepass") for item in level], object)
-    return made.reshape(len(items), *shape)
+    return np.array([item.encode(errors="surrogatepass") for item in level], object).reshape(len(items), *shape)
 
 
 def _stated(value: Any, spec: Any, where: str) -> Any:

@@ -82,22 +82,18 @@ class ZlibDecoder:
 
     def decode(self, most: int) -> bytes:
         while True:
-            ended = False
-            if not self._input:
-                self._input = self._read(_READ_BYTES)
-                ended = not self._input
-                self._begun = self._begun or not ended
+            self._input = self._input or self._read(_READ_BYTES)
+            ended = not self._input
+            if ended and (self._stream.eof or not self._begun):
+                return b""
+            self._begun = True
             if self._stream.eof:
                 self._input = self._input.lstrip(b"\0")
-                if not self._input and not ended:
+                if not self._input:
                     continue
-                if ended:
-                    return b""
                 if self._window != 31:
                     raise ValueError("something follows the end of the compressed data")
                 self._stream = zlib.decompressobj(self._window)
-            if not self._begun:
-                return b""
             made = self._stream.decompress(self._input, most)
             self._input = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
             if made:
@@ -261,12 +257,11 @@ class SnappyDecoder:
                     raise EOFError(CUT_SHORT)
                 return b""
             kind, size = self._input[0], int.from_bytes(self._input[1:4], "little")
-            if not self._begun and bytes(self._input[: len(_IDENTIFIER)])[:4] != _IDENTIFIER[:4]:
+            if not self._begun and self._input[:4] != _IDENTIFIER[:4]:
                 raise ValueError("it does not begin as a stream of Snappy's framing format does")
             if not self._has(4 + size):
                 raise EOFError(CUT_SHORT)
-            body = bytes(self._input[4 : 4 + size])
-            self._made = memoryview(self._chunk(kind, body))
+            self._made = memoryview(self._chunk(kind, bytes(self._input[4 : 4 + size])))
             del self._input[: 4 + size]
             self._begun = True
         made, self._made = bytes(self._made[:most]), self._made[most:]

@@ -162,8 +162,7 @@ def open_inside(folder: str, name: str) -> BinaryIO:
         raise _leads_out(path)
     with naming(path):
         file = cast(BinaryIO, FileIO(local, "rb", opener=_without_waiting))
-    mode = os.fstat(file.fileno()).st_mode
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise DataLossError(f"{path}: is a pipe or a device, and must be a file")
     return file

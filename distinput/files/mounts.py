@@ -89,6 +89,8 @@ class Mount:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+LOCAL = ("file://", "local://")
+"""What URLs of local files begin with."""
 _WEB = ("http://", "https://")
 _MOST_SIGNED = 64
 """Stores of signed URLs that are kept open."""
@@ -132,7 +134,7 @@ def mount(
     [b'one']
     >>> di.io.unmount("lake://")
     """
-    if "://" not in prefix or prefix.startswith(("://", "file://", "local://")):
+    if "://" not in prefix or prefix.startswith(("://", *LOCAL)):
         raise InvalidArgumentError(
             f"mount: the prefix must begin with a protocol that is not file, such as lake:// or s3://bucket/, got {prefix!r}"
         )
@@ -207,7 +209,7 @@ def object_store(prefix: str, options: dict[str, Any], shown: str = "") -> Any:
 
     if prefix.startswith("http://"):  # whoever writes so says that it need not be encrypted
         options = {**options, "client_options": {"allow_http": True, **(options.get("client_options") or {})}}
-    if prefix.startswith(("http://", "https://")):  # read alone, and whoever reads makes requests again
+    if prefix.startswith(_WEB):  # read alone, and whoever reads makes requests again
         options = {"retry_config": {"max_retries": 1, "retry_timeout": timedelta(seconds=1)}, **options}
     try:
         return object_stores.ObjectStoreFiles(from_url(prefix.rstrip("/"), **options), shown or prefix)
@@ -306,20 +308,29 @@ def stored(
 
 
 def _prefix(name: str) -> str:
-    """The part of a URL that says which bucket or host it is in."""
-    if "://" not in name or name.startswith(("file://", "local://")):
+    """The part of a URL that is opened with the options: its bucket or host, or a chain up to what is a pattern in it."""
+    if "://" not in name or name.startswith(LOCAL):
         raise InvalidArgumentError(f"storage_options need URLs, got the local path {name!r}")
     if "::" in name:  # chained: what is inside an archive or a cache, of which the options are said by protocol
         plain = re.split(r"[*?\[{]", name, maxsplit=1)[0]
         if "::" not in plain:
             raise InvalidArgumentError(f"storage_options: {name!r} is a pattern in a chain; mount its prefix instead")
         return plain
-    protocol, _, rest = name.partition("://")
+    return bucket_of(name)
+
+
+def bucket_of(url: str) -> str:
+    """The beginning of a URL, which says the bucket or host it is in.
+
+    >>> bucket_of("s3://bucket/folder/a.txt")
+    's3://bucket/'
+    """
+    protocol, _, rest = url.partition("://")
     return f"{protocol}://{rest.partition('/')[0]}/"
 
 
 def _inside(name: str) -> str:
-    if "://" in name and not name.startswith(("file://", "local://")):
+    if "://" in name and not name.startswith(LOCAL):
         raise InvalidArgumentError(f"{name!r} is not in the file system that is given, which is the local one")
     return name
 

@@ -167,8 +167,7 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
                 raise
             return self.beginning(path, 0, 1)[0]  # URLs that are signed for GET are not for HEAD
         except FileNotFoundError:
-            found = self._listed(key)
-            if key and not found:
+            if not self._listed(key) and key:
                 raise
             return {"name": key, "size": 0, "type": "directory"}
 

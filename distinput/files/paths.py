@@ -14,7 +14,7 @@ from platform import node
 from typing import Any, Self, TypeVar
 
 from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError, NoMatchError
-from distinput.files.mounts import mounted, object_store, retries_of
+from distinput.files.mounts import LOCAL, bucket_of, mounted, object_store, retries_of
 from distinput.files.retries import persistently, telling
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
@@ -148,8 +148,7 @@ def below(system: Any, folder: str) -> list[str]:
     """
     if not _plain(system, "find"):
         return list(system.find(folder))
-    name = str(system._strip_protocol(folder))
-    return sorted(_walked(system, name, None)[0]) or list(system.find(folder))
+    return sorted(_walked(system, str(system._strip_protocol(folder)), None)[0]) or list(system.find(folder))
 
 
 def _plain(system: Any, name: str) -> bool:
@@ -234,7 +233,6 @@ UNFINISHED = ".distinput-unfinished"
 
 Paths = str | bytes | os.PathLike[Any] | Iterable[Any]
 
-_LOCAL = ("file://", "local://")
 _BRACES = re.compile(r"\{[^{}/]*\}")
 _LISTED = 4  # so many files are rather listed than asked for one by one
 
@@ -296,7 +294,7 @@ def local_path(path: str) -> str | None:
     >>> local_path("file:///tmp/a.txt"), local_path("a.txt"), local_path("s3://bucket/a.txt")
     ('/tmp/a.txt', 'a.txt', None)
     """
-    if path.startswith(_LOCAL):  # never the head of a chain: these hold nothing but files
+    if path.startswith(LOCAL):  # never the head of a chain: these hold nothing but files
         return path.split("://", 1)[1]
     return None if "://" in path else path
 
@@ -338,8 +336,9 @@ def _opened(path: str) -> tuple[Any, str]:
 
         system, name = url_to_fs(path)
     except (ImportError, ValueError) as error:
-        if own is None and isinstance(error, ImportError) and (system := _of_obstore(_bucket(path))) is not None:
-            return system, path[len(_bucket(path)) :]
+        bucket = bucket_of(path)
+        if own is None and isinstance(error, ImportError) and (system := _of_obstore(bucket)) is not None:
+            return system, path[len(bucket) :]
         # A package that is not installed is no bad file: no policy leaves the file out.
         mount = "distinput.io.mount opens such URLs with a file system of yours, in each process"
         if isinstance(error, ImportError):
@@ -347,11 +346,6 @@ def _opened(path: str) -> tuple[Any, str]:
             raise EngineMissing(f"cannot open {path!r}: {error}; {cure}; {mount}") from error
         raise InvalidArgumentError(f"cannot open {path!r}: {error}; {mount}") from error
     return system, name
-
-
-def _bucket(path: str) -> str:
-    protocol, _, rest = path.partition("://")
-    return f"{protocol}://{rest.partition('/')[0]}/"
 
 
 @lru_cache(maxsize=64)
@@ -451,8 +445,7 @@ def _folders_below(base: str) -> Iterator[tuple[str, list[str]]]:
     Raises:
       OSError: one of them cannot be listed.
     """
-    above = pathlib.Path(os.path.realpath(base or os.curdir)).parents
-    waiting = [(base, frozenset(map(_identity, above)))]
+    waiting = [(base, frozenset(map(_identity, pathlib.Path(os.path.realpath(base or os.curdir)).parents)))]
     while waiting:
         folder, within = waiting.pop()
         try:

@@ -62,11 +62,11 @@ def ending(path: str, size: int) -> DescribedBytes | None:
 
 
 def _complete(answer: tuple[Any, BytesLike] | None, start: int, size: int) -> DescribedBytes | None:
-    """What an answer says of a file, and its bytes; None if it has fewer than were asked for."""
+    """What an answer says of a file, and its bytes; None if it has fewer than were asked for, or does not say the size."""
     if answer is None:
         return None
     facts, got = facts_in(answer[0]), answer[1]
-    return (facts, got) if len(got) == min(size, (facts.size or 0) - start) else None
+    return (facts, got) if facts.size is not None and len(got) == min(size, facts.size - start) else None
 
 
 def _asked_once(path: str, method: str, *which: int) -> tuple[Any, BytesLike] | None:
@@ -529,7 +529,11 @@ def _opened(path: str, start: int) -> RemoteStream | None:
         first, answer = 0, known[1]
     else:
         answer = begun(path, start)
-    stream = cast(RemoteStream | None, _remote(path, RemoteStream)) if answer is None else _of_begun(path, answer[0])
+    stream: RemoteStream | None
+    if answer is None or answer[0].size is None:
+        stream = _remote(path, RemoteStream)
+    else:
+        stream = RemoteStream(path, answer[0].size, answer[0])
     if stream is not None:
         stream.requested = HINTS.requested
         if HINTS.room is not None and HINTS.requests is not None:
@@ -537,11 +541,6 @@ def _opened(path: str, start: int) -> RemoteStream | None:
         if answer is not None:
             stream.begin(first, answer[1])
     return stream
-
-
-def _of_begun(path: str, facts: FileMetadata) -> RemoteStream:
-    assert facts.size is not None
-    return RemoteStream(path, facts.size, facts)
 
 
 _MOST_ADJOINING = 4 << 20

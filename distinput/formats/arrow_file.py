@@ -210,12 +210,9 @@ def batches_of_stream(path: str, data: Bytes) -> Batches:
 
 def _check_message(data: Bytes) -> None:
     """Have pyarrow read a message."""
-    from pyarrow import ArrowException, py_buffer
-    from pyarrow.ipc import read_message
-
     try:
-        read_message(py_buffer(data))
-    except (ArrowException, OSError) as error:
+        ipc.read_message(pa.py_buffer(data))
+    except (pa.ArrowException, OSError) as error:
         raise MalformedMessageError(str(error)) from error
 
 

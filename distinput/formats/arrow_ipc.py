@@ -161,8 +161,7 @@ class ArrowIpc(NullableTable):
             for first, stop in cut_rows(batch.num_rows - over, most, size, given + row + over - begin):
                 rows = range(over + first, over + stop)
                 file.check_unchanged()
-                block = self._block(file, number, batch.slice(rows.start, len(rows)), rows)
-                yield block, {"row": row + rows.stop}
+                yield self._block(file, number, batch.slice(rows.start, len(rows)), rows), {"row": row + rows.stop}
             row += batch.num_rows
         if file.batches is not None:
             row = int(file.batches.ends[-1])

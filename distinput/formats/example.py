@@ -176,14 +176,8 @@ def variable_values(lists: Lists, feature: FixedLenSequenceFeature | VarLenFeatu
     bad = np.flatnonzero(counts % size if size else counts)
     if len(bad):
         raise lists.error(WRONG_COUNT, int(bad[0]), (-1, *feature.shape))
-    items = total // size if size else 0
-    shaped: Dense | Strings
-    if isinstance(flat, Strings):
-        shape = (items, *feature.shape)
-        shaped = Strings(flat.data, flat.starts.reshape(shape), flat.sizes.reshape(shape))
-    else:
-        shaped = Dense(flat.array.reshape(items, *feature.shape))
-    return Ragged(shaped, offsets[:-1] // max(1, size), counts // max(1, size))
+    items = flat.reshape((total // size if size else 0, *feature.shape))
+    return Ragged(items, offsets[:-1] // max(1, size), counts // max(1, size))
 
 
 def _as_text(name: bytes) -> str:

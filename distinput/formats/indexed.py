@@ -246,8 +246,7 @@ def _kept(index: str, stamp: str, version: str, options: str) -> Ints:
         content = file.read()
     try:
         found = npy_array(content)
-        header = npy_header(content)
-        facts = json_value(content[header.start + found.nbytes :])
+        facts = json_value(content[npy_header(content).start + found.nbytes :])
     except (MalformedArray, MalformedJson) as error:
         raise _OutdatedError(f"{index}: damaged: {error}") from error
     offsets: Ints = found.copy()
@@ -357,8 +356,7 @@ class Indexed(Format):
         """The number of records in each file."""
         if files.rows is not None and (files.rows >= 0).all():
             return files.rows
-        paths = files.paths()
-        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
+        return np.fromiter(ask_each(self.rows, files.paths()), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
         """The average size of a record of these files in bytes."""
@@ -410,5 +408,4 @@ class Indexed(Format):
         offsets = self.index(path)
         wanted = rows_in(path, rows, len(offsets) - 1)
         starts, ends = offsets[wanted], offsets[wanted + 1]
-        data = read_spans(path, starts, ends - starts)
-        return self.parse_rows(path, data, np.cumsum(ends - starts), wanted)
+        return self.parse_rows(path, read_spans(path, starts, ends - starts), np.cumsum(ends - starts), wanted)

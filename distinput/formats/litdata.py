@@ -365,8 +365,7 @@ def _table(path: str, chunk: _IndexedChunk, size: int, content: np.ndarray[Any, 
         raise DataLossError(f"{path}: damaged: its table would have {size} bytes")
     data = read_range(path, start, start + size) if content is None else content[start : start + size].tobytes()
     with naming_damage("a table of Arrow", path, "the table at its end"):
-        opened = pa.ipc.open_file(data) if data.startswith(b"ARROW1") else pa.ipc.open_stream(data)
-        table = opened.read_all()
+        table = (pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream)(data).read_all()
     for batch in table.to_batches():
         checked_batch(path, "the table at its end", batch)
     if table.num_rows != chunk.rows or not table.num_columns:

@@ -239,8 +239,7 @@ def _joined(
             f"{beside}: sequence {row + 1} does not follow sequence {row} of the same document; read the sequences, "
             "without documents=True"
         )
-    ends = np.append(0, np.cumsum(sizes, dtype=np.int64))
-    return np.append(starts, 0)[bounds[:-1]], np.diff(ends[bounds])
+    return np.append(starts, 0)[bounds[:-1]], np.diff(np.append(0, np.cumsum(sizes, dtype=np.int64))[bounds])
 
 
 def _damaged(beside: str, what: str) -> DataLossError:

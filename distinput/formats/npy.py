@@ -105,8 +105,7 @@ class Npy(TableFormat):
         return self._local(path) is not None and self.rows(path) is not None
 
     def units(self, files: FileTable) -> Ints | None:
-        paths = files.paths()
-        rows = list(ask_each(self.rows, paths))
+        rows = list(ask_each(self.rows, files.paths()))
         return None if None in rows else np.array(rows, np.int64)
 
     def unit_bytes(self, files: FileTable) -> int:
@@ -350,8 +349,7 @@ class Npz(TableFormat):
         return True
 
     def units(self, files: FileTable) -> Ints | None:
-        paths = files.paths()
-        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
+        return np.fromiter(ask_each(self.rows, files.paths()), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
         return max(1, _row_bytes(self._arrays(files.path(0)))) if len(files) else 1
@@ -388,8 +386,7 @@ class Npz(TableFormat):
         return ColumnBlock(structure, structure.flatten(columns), count)
 
     def _arrays(self, path: str) -> Mapping[str, Any]:
-        columns = None if self.columns is None else tuple(self.columns)
-        return _arrays(path, stamp_of(path), columns, local_path(path) if self.memory_map else None)
+        return _arrays(path, stamp_of(path), self.columns, local_path(path) if self.memory_map else None)
 
     def _count(self, path: str, arrays: Mapping[str, Any]) -> int:
         """The number of rows; where no array is wanted, as if folders have all columns, that of all arrays."""

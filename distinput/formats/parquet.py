@@ -234,14 +234,14 @@ class Parquet(NullableTable):
             return self
         with stamped(path, stamp_of(path)):
             schema = schema_of(path)
-            check_columns(path, schema, self._columns)
-            found = null_paths_of(path, self._columns, structs=self.tells == "in place")
-        told = told_nulls(schema, self._columns, found, self.tells, self.nulls)
+            check_columns(path, schema, self.columns)
+            found = null_paths_of(path, self.columns, structs=self.tells == "in place")
+        told = told_nulls(schema, self.columns, found, self.tells, self.nulls)
         return self if told is None else ConformingParquet(told[1], self.batch_rows, self.nulls, conforming=told[0])
 
     def null_paths(self, path: str) -> list[str]:
         """The paths of nulls in a file in whose place nothing is put; reads all of it where its footer does not tell."""
-        found = null_paths_of(path, self._columns, math.inf, structs=True, every=True)
+        found = null_paths_of(path, self.columns, math.inf, structs=True, every=True)
         return unfilled(found, schema_of(path), {} if self.nulls == "error" else dict(self.nulls))
 
     def where(self, term: Any) -> "Parquet | None":
@@ -260,12 +260,12 @@ class Parquet(NullableTable):
 
     def _spec(self, path: str, stamp: str) -> Spec:
         """The spec of a row of one version of a file."""
-        return _spec_of(path, stamp, self._columns)
+        return _spec_of(path, stamp, self.columns)
 
-    def _columns_in(self, path: str, stamp: str) -> tuple[str, ...] | None:
+    def _columns_in(self, path: str, stamp: str) -> Sequence[str] | None:
         """The columns to read of one version of a file; None: all."""
         del path, stamp
-        return self._columns
+        return self.columns
 
     def rows(self, path: str) -> int | None:
         return rows_of(path)
@@ -354,10 +354,6 @@ class Parquet(NullableTable):
         """Convert a batch to a block; `rows` are the numbers of its rows in the row group."""
         return rows_block(path, f"row group {group}", batch, spec.structure, self.nulls, rows)
 
-    @property
-    def _columns(self) -> tuple[str, ...] | None:
-        return None if self.columns is None else tuple(self.columns)
-
     def _int96_unit(self, path: str, stamp: str) -> str:
         """As what points in time of the type INT96 are read."""
         return "ns"
@@ -414,10 +410,10 @@ class ConformingParquet(ConformingTable, Parquet):
         return self._spec(path, stamp)
 
     def _spec(self, path: str, stamp: str) -> Spec:
-        return table_spec(path, self.conforming.rows_of(path, schema_of(path, stamp), self._columns), None)
+        return table_spec(path, self.conforming.rows_of(path, schema_of(path, stamp), self.columns), None)
 
-    def _columns_in(self, path: str, stamp: str) -> tuple[str, ...] | None:
-        return self.conforming.columns_in(schema_of(path, stamp), self._columns)
+    def _columns_in(self, path: str, stamp: str) -> Sequence[str] | None:
+        return self.conforming.columns_in(schema_of(path, stamp), self.columns)
 
     def _int96_unit(self, path: str, stamp: str) -> str:
         """Microseconds where the schema states coarser units than nanoseconds for all of these columns."""
@@ -427,7 +423,7 @@ class ConformingParquet(ConformingTable, Parquet):
         return "ns" if "ns" in units or not units else "us"
 
     def _block(self, path: str, group: int, batch: Any, spec: Spec, rows: Sequence[int] | Ints) -> Block:
-        wanted = self.conforming.rows_of(path, schema_of(path), self._columns)
+        wanted = self.conforming.rows_of(path, schema_of(path), self.columns)
         brought = self.conforming.brought(path, batch, wanted, self.nulls)
         return rows_block(path, f"row group {group}", brought, spec.structure, self.nulls, rows)
 
@@ -550,7 +546,7 @@ class _Pass:
     format: Parquet
     readers: Readers
     spec: Spec
-    columns: tuple[str, ...] | None
+    columns: Sequence[str] | None
     order: list[str] | None
     size: int
     given: int
@@ -661,7 +657,7 @@ def _part_of_one(path: str) -> float:
 
 
 @lru_cache(maxsize=256)
-def _spec_of(path: str, stamp: str, columns: tuple[str, ...] | None) -> Spec:
+def _spec_of(path: str, stamp: str, columns: Sequence[str] | None) -> Spec:
     return table_spec(path, schema_of(path, stamp), columns)
 
 

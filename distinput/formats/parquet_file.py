@@ -315,16 +315,16 @@ def footer_of(path: str, stamp: str | None = None) -> Any:
       NotFoundError: the file is not there.
       DataLossError: it is not a Parquet file, or it is damaged.
     """
-    return _footer_of(path, stamp_of(path) if stamp is None else stamp).metadata
+    return _footer_of(path, stamp).metadata
 
 
-def _footer_of(path: str, stamp: str) -> Footer:
-    """The footer of this version of a file; cached per process."""
-    key = path, stamp
+def _footer_of(path: str, stamp: str | None = None) -> Footer:
+    """The footer of this version of a file, or of the current one; cached per process."""
+    key = path, stamp_of(path) if stamp is None else stamp
     with _READING[hash(key) % len(_READING)]:
         found = _FOOTERS.get(key)
         if found is None:
-            found = _read_footer(path, stamp)
+            found = _read_footer(*key)
             _FOOTERS.put(key, found, 4096 + _FOOTER_COST * len(found.content))
         return found
 
@@ -385,7 +385,7 @@ def check_alone(path: str) -> None:
     Raises:
       DataLossError: they were.
     """
-    _check_alone(path, _footer_of(path, stamp_of(path)))
+    _check_alone(path, _footer_of(path))
 
 
 def _check_alone(path: str, footer: Footer, decoded: dict[int, Any] | None = None) -> None:
@@ -438,7 +438,7 @@ def chunks(path: str, stamp: str) -> list[list[Chunk]]:
 
 def rows_of(path: str, stamp: str | None = None) -> int:
     """The rows of a file, as its row groups say; arguments and errors as for `footer_of`."""
-    return _footer_of(path, stamp_of(path) if stamp is None else stamp).rows
+    return _footer_of(path, stamp).rows
 
 
 def footer_bytes(path: str, stamp: str) -> bytes:

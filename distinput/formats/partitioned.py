@@ -406,8 +406,7 @@ class Partitioned(Format):
                 layout = (block.structure, *self._layout(block.structure))
             for name, place in layout[3].items():
                 column: Any = block.columnar().columns[place]  # of numbers or text, as `check_spec` has seen to
-                told = set(np.unique(column.whole()).tolist())
-                self._check_told(path, name, texts[name], told)
+                self._check_told(path, name, texts[name], set(np.unique(column.whole()).tolist()))
             columns = [*block.columnar().columns, *[_column(value, block.size) for value in constants]]
             return ColumnBlock(layout[1], [columns[place] for place in layout[2]], block.size)
 

@@ -167,7 +167,7 @@ def recognise(paths: Sequence[str], format: str | None = None) -> Recognised:
     if format == "csv" and _stem(paths[0]).endswith((".tsv", ".tab")):
         options["delimiter"] = "\t"
     if codec:
-        if not _takes(format, "compression_type"):
+        if not _takes_compression(format):
             raise InvalidArgumentError(
                 f"{paths[0]}: is compressed as a whole ({codec}), in which files of format {format} are not read; decompress it"
             )
@@ -224,7 +224,7 @@ def other_format(path: str, format: Format) -> str:
         return ""
     if kind[0] == reader:
         stated: Any = getattr(format, "compression", codec)
-        takes = codec and compression_of(stated, path) != codec and _takes(reader, "compression_type")
+        takes = codec and compression_of(stated, path) != codec and _takes_compression(reader)
         return f'{path} is compressed ({codec}): give compression_type="{codec}"' if takes else ""
     what, dataset = READERS[kind[0]]
     return f"{path} is {what}, {how}: {dataset} reads it"
@@ -352,6 +352,6 @@ def _is_object(line: bytes, whole: bool) -> bool:
         return False
 
 
-def _takes(format: str, option: str) -> bool:
+def _takes_compression(format: str) -> bool:
     made: Any = FORMATS.find(format)
-    return is_dataclass(made) and any(one.name == option for one in fields(made))
+    return is_dataclass(made) and any(one.name == "compression_type" for one in fields(made))

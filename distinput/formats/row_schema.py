@@ -29,7 +29,7 @@ class RowSchema:
 
     Args:
       arrow: the pyarrow Schema.
-      inferred: the names of columns whose types were inferred, so that they may change no number, see `written_numbers`.
+      inferred: the names of columns whose types were inferred, so that they may change no number, see `changed`.
       whole: whether these are all columns; otherwise the types of others are inferred.
       nulls: where values may be null, and are therefore handed out as dicts of `value` and `valid`.
 

@@ -437,8 +437,7 @@ class CountedTable(TableFormat):
         return self.opened(path).rows
 
     def units(self, files: FileTable) -> Ints | None:
-        paths = files.paths()
-        return np.fromiter(ask_each(self.rows, paths), np.int64, len(files))
+        return np.fromiter(ask_each(self.rows, files.paths()), np.int64, len(files))
 
     def unit_bytes(self, files: FileTable) -> int:
         units = self.units(files)
@@ -689,18 +688,17 @@ def _root(path: str, names: Collection[str]) -> str | None:
 
 
 def told_nulls(
-    schema: Any, given: Sequence[str] | None, nulls: Sequence[str], how: str, fill: Any
-) -> tuple[Conforming, tuple[str, ...] | None] | None:
+    schema: Any, columns: Sequence[str] | None, nulls: Sequence[str], how: str, fill: Any
+) -> tuple[Conforming, Sequence[str] | None] | None:
     """How a file is read whose nulls are to be told by marks, and which columns. None: it holds none.
 
     Args:
       schema: of the first file.
-      given: the columns that are wanted; None: all.
+      columns: that are wanted; None: all.
       nulls: the paths at which it holds some that NumPy has no value for.
       how: "in place" or "beside".
       fill: what to put in the place of nulls, as returned by `as_nulls`: these need no marks.
     """
-    columns = None if given is None else tuple(given)
     if how == "in place":
         marks = marks_in_place(nulls, schema, {} if fill == "error" else dict(fill))
         told = Conforming(None, marks, tuple([_root(path, schema.names) or "" for path, _ in marks]))

@@ -223,8 +223,7 @@ class CutByBytes(Format):
         size = size_of(path)
         if self.compression or not size:
             return super().fragments(path)
-        cuts = range(0, size, _FRAGMENT_BYTES)
-        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in cuts]
+        return [self.part(path, a, min(a + _FRAGMENT_BYTES, size)) for a in range(0, size, _FRAGMENT_BYTES)]
 
 
 class TextRecords(CutByBytes):

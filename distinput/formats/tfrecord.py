@@ -281,7 +281,7 @@ def framed(payloads: Bytes, offsets: Ints) -> memoryview:
 
 @dataclass(frozen=True)
 class IndexedTFRecords(Indexed, TFRecords):
-    """`TFRecords` for files with an index: the one that lies beside them (see `record_index`), or one that is built.
+    """`TFRecords` for files with an index: the one that lies beside them (see `index_beside`), or one that is built.
 
     A stale index is detected when it is used: by the size of the file, and by any record that does not begin where the
     index says.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import lru_cache
-from itertools import count
+from itertools import count, islice
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, cast
 from weakref import ref
@@ -432,9 +432,7 @@ class Chain:
 
     def _learning(self, rows: Block) -> Iterator[Any]:
         elements = rows.elements()
-        for element in elements:
-            yield self._learnt(element)
-            break
+        yield from map(self._learnt, islice(elements, 1))
         if self._step is not None:
             yield from map(self._step, elements)
 

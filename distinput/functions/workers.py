@@ -489,7 +489,7 @@ def called_as_measured(upstream: Stream, state: State, threads: int, calling: Ca
 
     Threads are tried if a call takes long enough for them to pay, and kept if results come faster with them, which they do if
     the functions release the GIL. There are more of them than `threads` where calls wait. The next pass begins with what the
-    trial has trial.
+    trial has found.
     """
     parts = Parts(upstream, state)
     fresh = trial.begin()
@@ -790,7 +790,7 @@ def called_by_executor(upstream: Stream, state: State, executor: Any, most: int 
       UnavailableError: the executor is broken, or has lost a part several times.
     """
     parts = calling.parts(upstream, state)
-    lanes = _Lanes(executor, calling)
+    lanes = _ByExecutor(executor, calling)
     try:
         yield from in_order(parts, calling, lanes, most)
     except Closed:
@@ -800,7 +800,7 @@ def called_by_executor(upstream: Stream, state: State, executor: Any, most: int 
     parts.close()
 
 
-class _Lanes:
+class _ByExecutor:
     """The executor, and how parts get there."""
 
     def __init__(self, executor: Any, calling: Calling) -> None:

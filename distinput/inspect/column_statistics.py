@@ -368,7 +368,7 @@ def _add_messages(found: dict[str, ColumnStatistics], part: Scanned) -> None:
         column = found.get(key)
         kind = _kind_of(part, key, feature, column)
         if column is None:
-            column = found.setdefault(key, ColumnStatistics(key, DTYPES[kind]))
+            column = found[key] = ColumnStatistics(key, DTYPES[kind])
         elif column.type != DTYPES[kind]:  # so far it had lists without values only
             column.type, column.lengths, column.values = DTYPES[kind], None, None
             if kind != BYTES:

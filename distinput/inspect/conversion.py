@@ -154,7 +154,7 @@ def records_as_dataset(
     Raises:
       InvalidArgumentError: a feature has values of several kinds, or the records are SequenceExamples.
     """
-    dataset = files.dataset(**({} if options is None else options))
+    dataset = files.dataset(**(options or {}))
     kind = record_kind(files, files.paths[0], records)
     if kind == "sequence_example":
         raise InvalidArgumentError(

@@ -125,7 +125,6 @@ def describe(
         except InvalidArgumentError:
             if any(map(size_of, files.paths)):
                 raise
-            columns = ()
     else:
         columns = (ColumnDescription("value", "string", ()),)
     return Description(

@@ -222,11 +222,8 @@ def declaration(feature: FeatureFound, messages: int) -> Any:
 
 def as_code(feature: FeatureFound, messages: int) -> str:
     """The declaration as Python has it."""
-    made = declaration(feature, messages)
-    dtype = "int64" if feature.dtype == "none" else feature.dtype
-    if isinstance(made, FixedLenFeature):
-        return f'di.io.FixedLenFeature({list(feature.shape(messages))}, "{dtype}")'
-    return f'di.io.VarLenFeature("{dtype}")'
+    dtype, shape = "int64" if feature.dtype == "none" else feature.dtype, feature.shape(messages)
+    return f'di.io.VarLenFeature("{dtype}")' if None in shape else f'di.io.FixedLenFeature({list(shape)}, "{dtype}")'
 
 
 _FEW = 1000

@@ -276,8 +276,7 @@ def verify(
             findings += _of_workers(files, number)
     if against is not None:
         checked.append("whether the records are those of the other files")
-        others = open_files(against, against_format, storage_options=storage_options)
-        difference = first_difference(files, others)
+        difference = first_difference(files, open_files(against, against_format, storage_options=storage_options))
         findings += [] if difference is None else [Finding(difference[0], "against", difference[1])]
     return Verified(len(files.paths), sum(count for count, _ in rows), tuple(checked), tuple(findings))
 

@@ -152,8 +152,8 @@ class _SnapshotColumns(Conforming):
         return super().only(columns) or replace(self, valid=(), told=())
 
     def telling(
-        self, tells: str, columns: tuple[str, ...] | None, fill: Any
-    ) -> tuple["_SnapshotColumns", tuple[str, ...] | None]:
+        self, tells: str, columns: Sequence[str] | None, fill: Any
+    ) -> tuple["_SnapshotColumns", Sequence[str] | None]:
         """The same with marks for the nulls of all files, and the columns that are wanted, marks beside them included.
 
         Args:
@@ -283,7 +283,7 @@ class _SnapshotParquet(ConformingParquet):
         del paths  # the table says it of some of them
         if not self.tells:
             return self
-        told, columns = self.conforming.telling(self.tells, self._columns, self.nulls)
+        told, columns = self.conforming.telling(self.tells, self.columns, self.nulls)
         return replace(self, columns=columns, conforming=told, tells="")
 
     def version_facts(self) -> dict[str, str]:
@@ -298,7 +298,7 @@ class _SnapshotParquet(ConformingParquet):
     def spec(self, path: str | None) -> Spec:
         assert isinstance(self.conforming.schema, RowSchema)
         stated = Conforming(self.conforming.schema, self.conforming.valid)
-        return table_spec("the table", stated.rows_of("the table", self.conforming.schema.arrow, self._columns), None)
+        return table_spec("the table", stated.rows_of("the table", self.conforming.schema.arrow, self.columns), None)
 
     def rows(self, path: str) -> int | None:
         told = self.conforming.files[path].rows

@@ -141,8 +141,7 @@ def crc32(data: Bytes, value: int) -> int:
 # ----------------------------------------------------------------------------
 # CRC32C without kernels: with the package google-crc32c if it is installed, else with NumPy and tables.
 #
-# The kernels in `distinput.kernels.checksums` are as fast as that package. This module is used until they are compiled, and
-# if they cannot be compiled.
+# The kernels below are as fast as that package. This is used until they are compiled, and if they cannot be compiled.
 # ----------------------------------------------------------------------------
 
 

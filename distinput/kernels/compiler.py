@@ -334,7 +334,7 @@ def _define_memory(module: Any) -> None:
 # The rest has numba compile calls of the functions of `machine` to instructions.
 
 
-_LANES, _BIT, _NUMBER = ir.VectorType(BYTE, 64), ir.IntType(1), ir.IntType(32)
+_LANES, _BIT = ir.VectorType(BYTE, 64), ir.IntType(1)
 _ANY = None  # in place of the type of an argument: the one that is given
 
 
@@ -434,10 +434,10 @@ def _copy_bytes(call: _Call) -> None:
 @_instruction(machine.will_load, types.void, _ANY, _ANY)
 def _will_load(call: _Call) -> None:
     address = call.address()
-    form = ir.FunctionType(ir.VoidType(), [address.type, _NUMBER, _NUMBER, _NUMBER])
+    form = ir.FunctionType(ir.VoidType(), [address.type, INT, INT, INT])
     function = call.builder.module.declare_intrinsic("llvm.prefetch", [address.type], form)
     # For reading, to be kept in all cache levels, in the data cache.
-    call.builder.call(function, [address, *[ir.Constant(_NUMBER, each) for each in (0, 3, 1)]])
+    call.builder.call(function, [address, *[ir.Constant(INT, each) for each in (0, 3, 1)]])
 
 
 @_instruction(machine.fill_bytes, types.void, _ANY, _ANY, _ANY, types.uint8)
@@ -448,8 +448,8 @@ def _fill_bytes(call: _Call) -> None:
 @_instruction(machine.equal_mask, types.uint64, _ANY, _ANY, types.uint8)
 def _equal_mask(call: _Call) -> Any:
     builder, lanes, undefined = call.builder, call.lanes(), ir.Constant(_LANES, ir.Undefined)
-    one = builder.insert_element(undefined, call.args[2], ir.Constant(_NUMBER, 0))
-    wanted = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_NUMBER, 64), [0] * 64))
+    one = builder.insert_element(undefined, call.args[2], ir.Constant(INT, 0))
+    wanted = builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(INT, 64), [0] * 64))
     return builder.bitcast(builder.icmp_unsigned("==", lanes, wanted), WORD)
 
 
@@ -525,7 +525,7 @@ def _crc32_u64(call: _Call) -> Any:
 def _carryless_product(call: _Call) -> Any:
     if not _host_has_crc32(call):
         return ir.Constant(WORD, 0)  # in a branch that is never taken
-    builder, pair, first = call.builder, ir.VectorType(WORD, 2), ir.Constant(_NUMBER, 0)
+    builder, pair, first = call.builder, ir.VectorType(WORD, 2), ir.Constant(INT, 0)
     form = ir.FunctionType(pair, [pair, pair, BYTE])
     function = cgutils.get_or_insert_function(builder.module, form, "llvm.x86.pclmulqdq")
     factors = [builder.insert_element(ir.Constant(pair, [0, 0]), each, first) for each in call.args]

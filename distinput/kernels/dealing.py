@@ -173,7 +173,7 @@ def _exchange(costs: Ints, loads: IntsOut, owners: IntsOut, givers: IntsOut, tak
 
 @kernel(even_deal_reference)
 def deal_evenly(costs: Ints, loads: IntsOut, owners: IntsOut) -> None:
-    """See `deal_reference`."""
+    """See `even_deal_reference`."""
     n, r = costs.size, loads.size
     wrong, left = r == 0 or owners.size != n, MOST_COST
     for each in costs:

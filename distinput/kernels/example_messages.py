@@ -225,7 +225,7 @@ def remember_list(data: Bytes, at: int, content: int, start: int, stop: int, kin
 #     Example { Features features = 1 }    Features { map<string, Feature> feature = 1 }
 #
 # `locate_features` finds the list of each wanted key in each of many messages. Features that can be decoded in the same
-# pass go into columns (see `example_columns`); the other lists are left to the kernels of `example_values`.
+# pass go into columns (see `decode_row`); the other lists are left to the kernels of `example_values`.
 #
 # Rules for all messages: fields may come in any order, unknown fields are skipped, the last value of a repeated key wins,
 # and so does the last of several kinds; a feature without a kind is missing. A truncated message, a number longer than ten

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding features of many `tf.train.Example` messages into columns, from the lists that `locate` has found."""
+"""Decoding features of many `tf.train.Example` messages into columns, from the lists that `locate_features` has found."""
 
 from __future__ import annotations
 

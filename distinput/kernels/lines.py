@@ -121,7 +121,7 @@ def scan_lines(buffer: Bytes, start: int, end: int, starts: IntsOut, lengths: In
 # ----------------------------------------------------------------------------
 
 
-JSON_LINES_NEWLINE, OPEN, CLOSE = 10, 123, 125
+OPEN, CLOSE = 123, 125
 _BLANK, _OBJECT, _OTHER = 0, 1, 2
 
 
@@ -146,7 +146,7 @@ def json_lines_reference(buffer: Bytes, start: int, end: int, until: int, rows: 
         raise ValueError("json_lines: 0 <= start <= end <= size of the buffer")
     count = lines = 0
     begin = start
-    for newline in (start + np.flatnonzero(buffer[start:end] == JSON_LINES_NEWLINE)).tolist():
+    for newline in (start + np.flatnonzero(buffer[start:end] == NEWLINE)).tolist():
         if begin >= until or count >= rows:
             break
         line = buffer[begin:newline].tobytes().strip(b" \t\r")
@@ -178,10 +178,10 @@ def json_lines(buffer: Bytes, start: int, end: int, until: int, rows: int) -> tu
     at, begin = start, start
     while at < end and begin < until and count < rows:
         if at + LANES <= end:
-            found = equal_mask(buffer, at, JSON_LINES_NEWLINE)
+            found = equal_mask(buffer, at, NEWLINE)
             stop = at + LANES
         else:
-            found = _ONE if buffer[at] == JSON_LINES_NEWLINE else _NONE
+            found = _ONE if buffer[at] == NEWLINE else _NONE
             stop = at + 1
         while found != _NONE and begin < until and count < rows:
             newline = at + trailing_zeros(found)

@@ -36,7 +36,7 @@ LOWEST, HIGHEST = -342, 308  # exponents of ten in the table
 SMALLEST = np.uint64(np.float64(1e-300).view(np.uint64))  # as bits; what is closer to zero is left to others
 NO_DECIMAL = np.uint64((1 << 64) - 1)  # bits of a NaN, which no number has
 
-_MINUS, _POINT, _PLUS, _ZERO_DIGIT = 45, 46, 43, 48
+_MINUS, _POINT, _PLUS, _ZERO_DIGIT, _NINE_DIGIT = b"-.+09"
 _ZERO, _ONE, _TWO, _THREE = (np.uint64(each) for each in range(4))
 _ALL, _SIGN = np.uint64((1 << 64) - 1), np.uint64(1 << 63)
 _FRACTION, _IMPLIED, _ROUNDED_UP = np.uint64((1 << 52) - 1), np.uint64(1 << 52), np.uint64(1 << 53)
@@ -221,8 +221,7 @@ _ZEROS_FIRST = re.compile(rb"-?0[0-9]")
 _LONG_WHOLE = re.compile(rb"-?[0-9]{16,}\Z")
 _DECIMAL = re.compile(rb"-?([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?\Z")
 
-_MINUS_BIT, _29 = np.uint64(1 << 63), np.uint64(29)
-_LAST_29, _HALF, _BIAS = np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(896 << 23)
+_29, _LAST_29, _HALF, _BIAS = np.uint64(29), np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(896 << 23)
 _LEAST_32, _MOST_32 = (np.uint64(np.float64(each).view(np.uint64)) for each in (1e-37, 3e38))
 
 
@@ -314,7 +313,7 @@ def plain_csv_reference(
     r"""Read n records to columns.
 
     A value is everything between delimiters, or between two quotes. The records must be plain: no quotes but around a whole
-    value; in columns of numbers nothing but whole numbers of up to 18 digits, or decimal ones as `decimals` has them.
+    value; in columns of numbers nothing but whole numbers of up to 18 digits, or decimal ones as `decimal_number` reads them.
 
     Args:
       data: whole records, which end with "\n" or "\r\n"; empty lines are none.
@@ -438,18 +437,18 @@ def _put_texts(data: Bytes, place: int, j: int, k: int, quote: int, firsts: Ints
 @inlined
 def zeros_first(data: Bytes, start: int, stop: int) -> bool:
     """Whether a number begins with a zero and another digit."""
-    at = start + 1 if start < stop and load_u8(data, start) == 45 else start
-    return at + 1 < stop and load_u8(data, at) == 48 and 48 <= load_u8(data, at + 1) <= 57
+    at = start + 1 if start < stop and load_u8(data, start) == _MINUS else start
+    return at + 1 < stop and load_u8(data, at) == _ZERO_DIGIT and _ZERO_DIGIT <= load_u8(data, at + 1) <= _NINE_DIGIT
 
 
 @inlined
 def long_whole(data: Bytes, start: int, stop: int) -> bool:
     """Whether a number is nothing but more digits than every float64 can have, perhaps behind a minus."""
-    at = start + 1 if start < stop and load_u8(data, start) == 45 else start
+    at = start + 1 if start < stop and load_u8(data, start) == _MINUS else start
     if stop - at <= MOST_EXACT_DIGITS:
         return False
     for i in range(at, stop):
-        if not 48 <= load_u8(data, i) <= 57:
+        if not _ZERO_DIGIT <= load_u8(data, i) <= _NINE_DIGIT:
             return False
     return True
 
@@ -476,7 +475,7 @@ def _put_wholes(
 @inlined
 def nearest_float32(bits: np.uint64) -> np.uint64:
     """The bits of the float32 nearest to the text of a float64; `NO_DECIMAL`: that text decides, or it is no normal one."""
-    sign, bits = bits >> _32 & np.uint64(1 << 31), bits & ~_MINUS_BIT
+    sign, bits = bits >> _32 & np.uint64(1 << 31), bits & ~_SIGN
     last = bits & _LAST_29
     if bits != _ZERO:
         if bits < _LEAST_32 or bits > _MOST_32 or last == _HALF:

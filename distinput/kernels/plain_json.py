@@ -127,7 +127,7 @@ def plain_json_reference(
 
     The objects must be plain, each on a line of its own: with each of the keys once, in any order, and no others; and
     without arrays, objects and nulls, but for nulls that are left out. Whole numbers have up to 18 digits, decimal ones
-    are as `decimals` has them.
+    are as `decimal_prefix` reads them.
 
     Args:
       data: whole lines, which end with "\n"; lines of white space are none.

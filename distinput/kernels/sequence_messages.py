@@ -7,8 +7,8 @@
 `locate_steps` finds, in one pass over many messages, the list of each step of each wanted key; the kernels of
 `example_values` decode the steps of a key, over all messages, as they decode a feature of as many Examples.
 
-The rules are those of `example`: the last entry of a repeated key wins, and so does the last of several kinds of a step; the
-pieces of a list of steps follow one another; a list of values in pieces, which no known writer makes, is `MALFORMED`.
+The rules are those of `example_messages`: the last entry of a repeated key wins, and so does the last of several kinds of a
+step; the pieces of a list of steps follow one another; a list of values in pieces, which no known writer makes, is `MALFORMED`.
 """
 
 from __future__ import annotations

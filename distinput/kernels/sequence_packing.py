@@ -294,7 +294,7 @@ def fill_spans_reference(starts: Ints, ends: Ints, fill: Bytes, out: BytesOut) -
 
 @kernel(fill_spans_reference)
 def fill_spans(starts: Ints, ends: Ints, fill: Bytes, out: BytesOut) -> None:
-    """See `fill_reference`."""
+    """See `fill_spans_reference`."""
     item = fill.size
     if item == 0 or starts.size != ends.size or out.size % max(1, item) != 0:
         raise ValueError("fill_spans: an end for each start, and whole items")
@@ -423,7 +423,7 @@ def fill_windows_reference(
 def fill_windows(
     groups: Ints, waiting: IntsOut, sizes: Ints, order: IntsOut, ends: IntsOut, completing: IntsOut
 ) -> int:
-    """See `fill_reference`."""
+    """See `fill_windows_reference`."""
     n, g = groups.size, sizes.size
     if waiting.size != g or order.size != n or ends.size != n + g or completing.size != n:
         raise ValueError(

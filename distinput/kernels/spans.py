@@ -70,7 +70,7 @@ def gather_rows_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) 
 
 @kernel(gather_rows_reference)
 def gather_rows(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
-    """See `gather_reference`."""
+    """See `gather_rows_reference`."""
     rows = starts.size
     # Dividing instead of multiplying avoids overflow.
     if width < 0 or (rows > 0 and width > out.size // rows) or out.size != rows * width:
@@ -290,7 +290,7 @@ def gather_spans_reference(data: Bytes, starts: Ints, lengths: Ints, out: BytesO
 
 @kernel(gather_spans_reference)
 def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_offsets: Ints) -> None:
-    """See `gather_reference`."""
+    """See `gather_spans_reference`."""
     if starts.size != lengths.size or out_offsets.size < starts.size:
         raise ValueError("gather_spans: starts, lengths and out_offsets must have an item for each span")
     for i in range(starts.size):

@@ -117,15 +117,15 @@ class StepRecords:
     """
 
     def __init__(self, source: StepSource, trees: Sequence[Node] | None = None, *, read: bool = False) -> None:
-        _check_own(source)
-        self._source, self._given, self._read = source, trees, read
+        self._nodes = [dataset.node for dataset in _datasets(source)] if trees is None else trees
+        self._source, self._read, self._told_seeds = source, read, trees is not None
         self._made: dict[tuple[int, bool], Numbered] = {}
 
     @classmethod
     def with_seeds(cls, source: StepSource, seeds: Sequence[Sequence[int]], *, read: bool = False) -> "StepRecords":
         """The records where steps without a seed drew these, of each pipeline, as a state holds them."""
-        plain = cls(source, read=read)._nodes
-        return cls(source, [_drawn(node, given) for node, given in zip(plain, seeds, strict=True)], read=read)
+        trees = [_drawn(dataset.node, given) for dataset, given in zip(_datasets(source), seeds, strict=True)]
+        return cls(source, trees, read=read)
 
     def locate(self, step: int, replica: int | None, epoch: int) -> Located:
         """See `DistributedDataset.locate`."""
@@ -314,16 +314,10 @@ class StepRecords:
     @cached_property
     def _drawn(self) -> tuple[str, ...]:
         """Steps that drew their seed in this process, if no iteration says that these are the seeds in question."""
-        if self._given is not None:
+        if self._told_seeds:
             return ()
         steps = dict.fromkeys([step for node in self._nodes for step in walk(node) if step.draws and step.chooses])
         return tuple([f"{step.where()}, which was given no seed, drew it in this process" for step in steps])
-
-    @property
-    def _nodes(self) -> list[Node]:
-        if self._given is not None:
-            return list(self._given)
-        return [dataset.node for dataset in _datasets(self._source)]
 
     def _tree(self, number: int, *, ordered: bool = False) -> Numbered:
         """The pipeline over numbers: the only one, that of a replica with one of its own, or that of a worker."""
@@ -504,11 +498,11 @@ def described(source: StepSource) -> list[Any]:
     return [one.whole if isinstance(one, OwnBatches) else one for one in _datasets(source)]
 
 
-def _check_own(source: StepSource) -> None:
-    """Refuse a source that continues with the inputs of an earlier job.
+def _datasets(source: Any) -> list[Any]:
+    """What a source reads.
 
     Raises:
-      UnimplementedError: it does.
+      UnimplementedError: it continues with the inputs of an earlier job.
     """
     layout = source.layout
     if layout.get("cut") == "lanes":
@@ -519,10 +513,6 @@ def _check_own(source: StepSource) -> None:
             "next pass is planned for this job"
         )
 
-
-def _datasets(source: Any) -> list[Any]:
-    """What a source reads."""
-    _check_own(source)
     if isinstance(source, OwnPiecesSource):
         return [source.batches]
     return list(source.datasets) if isinstance(source, DealtElements) else [source.dataset]

@@ -222,8 +222,7 @@ class SparseBatch(Stacking):
             if type(block) is Failure:
                 yield block, after
             else:
-                made = partial(self._part, block)
-                for part, done in sound_parts(block.size, made, tolerant=run.tolerant):
+                for part, done in sound_parts(block.size, partial(self._part, block), tolerant=run.tolerant):
                     rows = before["skip"] + done * int(self.batch_size)
                     yield part, after if done == block.size else {**before, "skip": rows}
             before = after

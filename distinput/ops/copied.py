@@ -58,8 +58,7 @@ class CopyingBlock(Block):
             yield element
             del element  # so that its memory can be used for the next one
 
-    def copied(self) -> ColumnBlock:
-        return self.block.copied()
+    copied = columnar
 
     @property
     def nbytes(self) -> int:

@@ -126,8 +126,7 @@ class FragmentReader(FileReader):
 
     def _summed(self, rows: Ints, epoch: int) -> Ints:
         block = self.input.fetch(np.arange(self.input.cardinality), epoch)
-        numbers = np.fromiter(block.elements(), np.int64, block.size)
-        return np.cumsum(rows.take(numbers), dtype=np.int64)
+        return np.cumsum(rows.take(np.fromiter(block.elements(), np.int64, block.size)), dtype=np.int64)
 
     @property
     def cardinality(self) -> int:
@@ -215,8 +214,7 @@ class FragmentReader(FileReader):
         return places(RowQueue(self.input.open(state["input"], run), state), state, run, opened)
 
     def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
-        read = self.format.read_fragment
-        return lambda place: begun_within(run.room, read(place["fragment"], place["position"]))
+        return lambda place: begun_within(run.room, self.format.read_fragment(place["fragment"], place["position"]))
 
     def _portions(self, run: Run) -> Callable[[ReadingPlace], Iterator[Portion]]:
         portions = self.format.portions

@@ -328,12 +328,6 @@ class Generator(Node):
     Shapes and dtypes: those of the signature; values are cast to its dtypes and must fit its shapes. State: how many elements
     have been delivered; a restart runs the generator again and skips them.
 
-    Args:
-      generator: returns an iterable.
-      signature: the spec of an element.
-      args: arguments for it.
-      copy: False: it does not change an array after it has yielded it, so elements may be views.
-
     Elements are asked for a few at a time, except of a generator that names a queue, an event, a connection or the like: it may
     wait for what the loop does with an element, and gets a request only when the loop wants one. One that waits for the loop by
     other means, while the loop has not got its last elements, ends in a `DeadlineExceededError` after 20 seconds: on the main
@@ -342,6 +336,12 @@ class Generator(Node):
     Elements of an iterator that the program holds, as in `lambda: iterator`, are asked for one at a time too: a pass that is
     left loses none, and the next one goes on behind it. What a step above has read ahead, as `prefetch(2)` or `shuffle` does,
     is lost then.
+
+    Args:
+      generator: returns an iterable.
+      signature: the spec of an element.
+      args: arguments for it.
+      copy: False: it does not change an array after it has yielded it, so elements may be views.
 
     Source: `tf.data.Dataset.from_generator`.
     """

@@ -79,8 +79,7 @@ class GroupByReducer(Node):
         def result(element: Any) -> Any:
             return self._final(groups.values[groups.add(element)][1])
 
-        functions = self.key_func, self.init_func, self.reduce_func, self.finalize_func
-        return infer(_OP, result, self.input, *functions)
+        return infer(_OP, result, self.input, self.key_func, self.init_func, self.reduce_func, self.finalize_func)
 
     def start(self, epoch: int) -> State:
         return {"input": self.input.start(epoch), "skip": 0, "given": 0}
@@ -88,15 +87,13 @@ class GroupByReducer(Node):
     def stream(self, state: State, run: Run) -> Stream:
         self.decide(run)
         note = partial(run.annotate, where=self.where)
-        made = self._made(state, run)
-        return held(_OP, made, self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
+        return held(_OP, self._made(state, run), self.claim, None, lambda: self.spec, note, tolerant=run.tolerant)
 
     def _made(self, state: State, run: Run) -> Iterator[MadeBlock]:
         groups = _Groups(self)
         begin = {"input": state["input"], "skip": 0}
         failures, first = 0, state["given"]
-        upstream = self.input.open(state["input"], run)
-        for _, rows, _, _ in called(upstream, begin, groups.add, tolerant=run.tolerant):
+        for _, rows, _, _ in called(self.input.open(state["input"], run), begin, groups.add, tolerant=run.tolerant):
             if type(rows) is Failure:
                 failures += 1
                 if failures > state.get("failed", 0):

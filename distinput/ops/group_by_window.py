@@ -241,8 +241,7 @@ class Groups:
             given = np.asarray(results) if whole else None
             if given is not None and given.dtype.kind == "i":
                 keys = self.keys_of(given.astype(np.int64, copy=False))
-                named = [self._number(key) for key in range(int(keys.max()) + 1)]
-                return np.asarray(named, np.int64)[keys], None
+                return np.asarray([self._number(key) for key in range(int(keys.max()) + 1)], np.int64)[keys], None
         numbers: list[int] = []
         try:
             for result in results:
@@ -508,8 +507,7 @@ class _OneGroup(Node):
             if type(block) is Failure:  # the elements without errors tell what is returned, as they do in a first pass
                 yield block, after
             else:
-                group = rows_node(block, self.input.spec.leaves)
-                yield ColumnBlock(LEAF, [Datasets([group], STRING)], 1), after
+                yield ColumnBlock(LEAF, [Datasets([rows_node(block, self.input.spec.leaves)], STRING)], 1), after
 
 
 # ----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 import os
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property, partial
@@ -446,7 +447,7 @@ class _Cycle:
             self.room += not slot.counted
             slot.counted = True
 
-    def blocks(self) -> Any:
+    def blocks(self) -> Iterator[Block]:
         """The elements, turn by turn."""
         while True:
             together = self._files_together()

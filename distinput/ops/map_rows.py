@@ -80,8 +80,7 @@ class MapRows(Signed):
         return self.signature or self.claim.asked("map_rows", self._inferred)
 
     def _inferred(self) -> Spec:
-        stacked = infer("map_rows", self.call, _Stacked(self.input), self.map_func)
-        return stacked.map(_one_row)
+        return infer("map_rows", self.call, _Stacked(self.input), self.map_func).map(_one_row)
 
     def stream(self, state: State, run: Run) -> Stream:
         return _mapped(self.input.open(state["input"], run), state, (self,), run)
@@ -170,8 +169,7 @@ def _mapped(upstream: Stream, state: State, steps: Sequence[MapRows], run: Run) 
         most = run.at_once(block_rows(block.nbytes / max(1, block.size)))
         for first in range(0, block.size, most):
             part = block.rows(first, first + most)
-            made = sound_parts(part.size, partial(_made, part, calls, run), tolerant=run.tolerant)
-            for rows, done in made:
+            for rows, done in sound_parts(part.size, partial(_made, part, calls, run), tolerant=run.tolerant):
                 yield rows, at(first + done)
 
 

@@ -100,8 +100,7 @@ class Quarantine:
 
     def _catch_up(self, descriptor: int) -> None:
         """Read the lines that others have appended."""
-        size = os.fstat(descriptor).st_size
-        if size < self._read:  # somebody has emptied it
+        if os.fstat(descriptor).st_size < self._read:  # somebody has emptied it
             self._seen.clear()
             self._read = 0
         rest = b""

@@ -515,9 +515,7 @@ class _Divided(Transparent):
         return free
 
     def _task(self, *, elsewhere: bool) -> PieceTask:
-        base = self.base
-        known = vars(base).get("spec") or base.spec
-        top = in_place_of(base, known)
+        top = in_place_of(self.base)
         for step in reversed(self.chain):
             top = _over(step, top)
         reader = self.numbered[1] if elsewhere and self.numbered else None

@@ -52,7 +52,7 @@ class SequencePacking:
 
     Args:
       length: tokens in a row.
-      best: best fit, else first fit; see `kernels.packing`.
+      best: best fit, else first fit; see `kernels.sequence_packing`.
       leaves: what a sequence looks like: one spec for each of its components, which all have its length.
       fills: the padding value of each component.
     """
@@ -307,8 +307,9 @@ class Pack(Node):
 
     def _sizes(self, rows: Block, first: int = 0) -> tuple[Ints, int | None]:
         """The length of each sequence, and the first one from `first` on that cannot be packed."""
-        lengths = [np.broadcast_to(_lengths(column), rows.size) for column in rows.columnar().columns]
-        sizes = np.asarray(lengths[0], np.int64)
+        columns = rows.columnar().columns
+        lengths = [np.broadcast_to(np.asarray(c.materialize().lengths(), np.int64), rows.size) for c in columns]
+        sizes = lengths[0]
         wrong = np.zeros(rows.size, bool)
         for other in lengths[1:]:
             wrong |= other != sizes
@@ -368,10 +369,6 @@ class _Window:
         self.sizes.append(sizes)
         self.room -= tokens
         self.after = after
-
-
-def _lengths(column: Any) -> Any:
-    return column.materialize().lengths()
 
 
 def _check(leaf: TensorSpec, path: str) -> None:

@@ -171,14 +171,9 @@ class _PieceBase(Node):
                 over = 0
 
 
-def in_place_of(base: Node, known: Spec) -> Node:
-    """What stands in the place of the base of a chain, and gives the elements of a piece.
-
-    Args:
-      base: what is below the chain.
-      known: what its elements look like.
-    """
-    return _PieceBase(known, origin=base.origin)
+def in_place_of(base: Node) -> Node:
+    """What stands in the place of the base of a chain, which is below it, and gives the elements of a piece."""
+    return _PieceBase(base.spec, origin=base.origin)
 
 
 _CUT: State = {"cut": True}

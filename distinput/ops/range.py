@@ -58,11 +58,10 @@ class Range(InMemory):
     def __post_init__(self) -> None:
         if self.step == 0:
             raise InvalidArgumentError("range: step must not be 0")
-        dtype = as_dtype(self.output_type)
-        if dtype == STRING or dtype.kind in _NO_NUMBERS:
+        if self._dtype == STRING or self._dtype.kind in _NO_NUMBERS:
             raise TypeError(f"range: output_type must be a dtype of integers or floats, got {self.output_type!r}")
-        if dtype != np.int64 and self.size:
-            self._check_ends(dtype)
+        if self._dtype != np.int64 and self.size:
+            self._check_ends(self._dtype)
 
     def _check_ends(self, dtype: Any) -> None:
         """Refuse numbers that would become others."""
@@ -84,7 +83,7 @@ class Range(InMemory):
 
     @cached_property
     def spec(self) -> Spec:
-        return Spec.leaf((), as_dtype(self.output_type))
+        return Spec.leaf((), self._dtype)
 
     @cached_property
     def _dtype(self) -> Any:
@@ -171,7 +170,7 @@ class Counter(InMemory):
             value = getattr(self, name)
             shown = "start" if name == "first" else name
             if dtype.kind == "f":
-                normalized(self, name, float(_number(shown, value)))
+                normalized(self, name, _number(shown, value))
             else:
                 normalized(self, name, _in_64_bits(shown, integer("counter", shown, value)))
         normalized(self, "output_type", dtype)

@@ -386,10 +386,9 @@ class Reader(FileReader):
 
         Nor can those of a file that is damaged. Where such are left out, that is found, and told, once reading gets there.
         """
-        n = self.input.cardinality
-        if not self.format.counts_rows or not self.input.random_access or n < 0:
+        names = self._names_of_pass(0)
+        if names is None:
             return None
-        names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
         ends = [0]
         try:
             with telling_format(self.format, lambda: names[0]):
@@ -401,16 +400,20 @@ class Reader(FileReader):
             if self.on_error in (None, "raise"):
                 raise
             return None
-        return tuple(names), np.asarray(ends, np.int64)
+        return names, np.asarray(ends, np.int64)
+
+    def _names_of_pass(self, epoch: int) -> tuple[str, ...] | None:
+        """The files of one pass in their order; None if their rows are not to be counted."""
+        n = self.input.cardinality
+        if not self.format.counts_rows or not self.input.random_access or n < 0:
+            return None
+        return tuple([_path(name) for name in self.input.fetch(np.arange(n), epoch).elements()])
 
     @property
     def uncounted(self) -> str | None:
         """The first file of which the records cannot be counted, though those of others of its format can; None: none."""
-        n = self.input.cardinality
-        if self.counts is not None or not self.format.counts_rows or not self.input.random_access or n < 0:
-            return None
-        names = [_path(name) for name in self.input.fetch(np.arange(n), 0).elements()]
-        return next((name for name in names if self.format.rows(name) is None), None)
+        names = self._names_of_pass(0) if self.counts is None else None
+        return next((name for name in names or () if self.format.rows(name) is None), None)
 
     def counts_in(self, epoch: int) -> Counts | None:
         """`counts` in the order of the files in one pass, since their names may be shuffled anew for each pass."""
@@ -421,8 +424,8 @@ class Reader(FileReader):
     _counts_of_pass = once(Latest[int, Counts])
 
     def _counted(self, counts: Counts, epoch: int) -> Counts:
-        block = self.input.fetch(np.arange(len(counts[0])), epoch)
-        names = tuple([_path(name) for name in block.elements()])
+        names = self._names_of_pass(epoch)
+        assert names is not None
         if names == counts[0]:
             return counts
         rows = dict(zip(counts[0], np.diff(counts[1]).tolist(), strict=True))

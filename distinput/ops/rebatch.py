@@ -107,8 +107,7 @@ class Unbatch(Node):
         elements, over = self._sizes.places(rows)
         batches, which = np.unique(elements, return_inverse=True)
         _, sizes = self._sizes.spans(batches)
-        starts = np.cumsum(sizes) - sizes
-        return _all_rows(self.input.fetch(batches, epoch)).take(starts[which] + over)
+        return _all_rows(self.input.fetch(batches, epoch)).take((np.cumsum(sizes) - sizes)[which] + over)
 
     def _parts(self, block: Block, run: Run) -> Iterator[tuple[Block, int]]:
         return sound_parts(block.size, lambda first, end: _all_rows(block.rows(first, end)), tolerant=run.tolerant)
@@ -345,8 +344,7 @@ class Rebatch(Node):
             raise _differing(error) from None
 
     def stream(self, state: State, run: Run) -> Stream:
-        rows = Unbatch(self.input, origin=self.origin)
-        queue = RowQueue(rows.stream(state["input"], run), state)
+        queue = RowQueue(Unbatch(self.input, origin=self.origin).stream(state["input"], run), state)
         if len(self.sizes) > 1:
             return self._of_sizes(queue, state, run)
         (size,), drops = self.sizes, self.drop_remainder

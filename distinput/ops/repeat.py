@@ -63,9 +63,9 @@ class Repeat(SameElements):
 
     def batch_sizes(self) -> BatchSizes | None:
         below = self.input.batch_sizes()
-        if below is None or self.passes != INFINITE:
-            return None if below is None else below.repeated(self.passes)
-        return None if below.count else below
+        if below is None or (self.passes == INFINITE and below.count):
+            return None
+        return below if self.passes == INFINITE else below.repeated(self.passes)
 
     def for_groups(self, size: int) -> Node | None:
         # A pass that ends within a group costs no more than one that tells nothing. States of other inputs stay as they were.

@@ -216,8 +216,7 @@ def _doubted(doubts: list[str], *given: Any, signed: bool) -> Exception:
 
 def encode_value(value: Any) -> Any:
     """A nest of arrays, scalars and bytes as JSON."""
-    structure = structure_of(value)
-    return [_encode_leaf(leaf) for leaf in structure.flatten(value)]
+    return [_encode_leaf(leaf) for leaf in structure_of(value).flatten(value)]
 
 
 def decode_value(coded: list[Any], like: Any) -> Any:
@@ -247,8 +246,7 @@ def _encode_leaf(leaf: Any) -> Any:
         return {"bytes": _text(leaf)}
     array = np.asarray(leaf)
     if array.dtype.kind == "O":
-        items = [_text(item) for item in array.reshape(-1).tolist()]
-        return {"strings": items, "shape": list(array.shape)}
+        return {"strings": [_text(item) for item in array.reshape(-1).tolist()], "shape": list(array.shape)}
     data = _text(array.tobytes())
     return {"dtype": dtype_code(array.dtype), "shape": list(array.shape), "data": data}
 

@@ -78,10 +78,10 @@ class Select(Restructured):
         return self._chosen(self.input.spec.structure, 0, self._wanted)[1]
 
     @property
-    def _wanted(self) -> "list[_Wanted]":
+    def _wanted(self) -> list[_Wanted]:
         return [(name, name) for name in self.columns]
 
-    def _chosen(self, at: Structure, first: int, wanted: "list[_Wanted]") -> tuple[Structure, list[int]]:
+    def _chosen(self, at: Structure, first: int, wanted: list[_Wanted]) -> tuple[Structure, list[int]]:
         """What is left of a dict whose leaves begin at a place, and their places.
 
         Args:

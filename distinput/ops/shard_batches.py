@@ -165,8 +165,7 @@ class OwnPieces(Node):
             while done < len(sizes):
                 before = int(ends[done - 1]) if done else 0
                 queue.fill(int(sizes[done]))
-                whole = int(np.searchsorted(ends, before + queue.front, "right")) - done
-                whole = max(1, whole)
+                whole = max(1, int(np.searchsorted(ends, before + queue.front, "right")) - done)
                 rows = int(ends[done + whole - 1]) - before
                 if rows > queue.size:  # the input ended early: it has fewer rows than were counted
                     return
@@ -367,5 +366,5 @@ class ShardBatches(Node):
             return SparseRows(*[column_of(list(each)) for each in zip(*parts, strict=True)])
         return column_of([value[share] for value, share in zip(column.values(), shares, strict=True)], column.dtype)
 
-    def fetch(self, rows: np.ndarray[Any, np.dtype[np.int64]], epoch: int) -> Block:
+    def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._shares(self.input.fetch(rows, epoch))

@@ -182,7 +182,7 @@ def from_tensor_slices(tensors: Any, who: str = "from_tensor_slices") -> Slices:
     for leaf, path in zip(members.flatten(tensors), members.paths, strict=True):
         if is_arrow_array(leaf):
             others = others or library_of(type(leaf)) != "pyarrow"
-            leaf = _of_arrow(leaf, path or "value", who)
+            leaf = _from_arrow(arrow_array_of(leaf), path or "value", who)
         if getattr(leaf, "is_sparse", False):
             columns += _rows_of_sparse(leaf, path, who).columns
             leaves[len(columns) - 1] = dense_shape_spec(leaf.shape[1:])
@@ -288,8 +288,9 @@ def _with_columns(tensors: Any, who: str) -> tuple[Any, Structure]:
         if is_table(leaf):
             leaf, kind = _columns(leaf, who)
         elif is_arrow_array(leaf) and path:
-            kind = arrow_array_of(leaf).type
-            leaf = _of_arrow(leaf, path, who, structs=True) if arrow.has_structs(kind) else leaf
+            array = arrow_array_of(leaf)
+            kind = array.type
+            leaf = _from_arrow(array, path, who, structs=True) if arrow.has_structs(kind) else leaf
         columns.append(leaf)
         parts.append(structure_of(leaf) if kind is None else arrow.as_told(structure_of(leaf), kind))
     if all(new is old for new, old in zip(columns, leaves, strict=True)):
@@ -306,10 +307,6 @@ def _columns(table: Any, who: str) -> tuple[dict[str, Any], Any]:
     fields = zip(read.schema, read.columns, strict=True)
     made = {field.name: _from_arrow(column, field.name, who, structs=True) for field, column in fields}
     return made, arrow.pa.struct(list(read.schema))
-
-
-def _of_arrow(value: Any, name: str, who: str, structs: bool = False) -> Any:
-    return _from_arrow(arrow_array_of(value), name, who, structs)
 
 
 def _from_arrow(array: Any, name: str, who: str, structs: bool = False) -> Any:

@@ -72,20 +72,19 @@ def saved_elements(
             f"{table.path(index)}: has {sizes[index]} bytes, and {MANIFEST} says {table.sizes[index]}; it was changed after it "
             "was written"
         )
+
+    def reader(files: FileTable) -> Node:
+        return Reader(FileNames.of(files), file_format, files)
+
     if reader_func is None:
-        return Reader(FileNames.of(table), file_format, table)
+        return reader(table)
     ends = np.cumsum(found.pieces or [1] * len(table))
-    parts = [_some(table, rows, file_format) for rows in np.split(np.arange(len(table)), ends[:-1])]
+    parts = [reader(table.take(rows)) for rows in np.split(np.arange(len(table)), ends[:-1])]
     made = called_once(reader_func, Node.handle(from_tensor_slices(parts)))
     node = getattr(made, "node", None)
     if not isinstance(node, Node):
         raise TypeError(f"reader_func must return a Dataset, got {type(made).__name__}")
     return node
-
-
-def _some(table: FileTable, rows: Ints, file_format: Elements) -> Node:
-    part = table.take(rows)
-    return Reader(FileNames.of(part), file_format, part)
 
 
 # ----------------------------------------------------------------------------

@@ -138,8 +138,7 @@ class Source(Signed):
 
     def stream(self, state: State, run: Run) -> Stream:
         self.decide(run)
-        note = partial(run.annotate, where=self.where)
-        return self._held(self._called(state, run), note, tolerant=run.tolerant)
+        return self._held(self._called(state, run), partial(run.annotate, where=self.where), tolerant=run.tolerant)
 
     def _held(self, made: Iterator[MadeBlock], note: Callable[[Exception], None], *, tolerant: bool) -> Stream:
         made, claim = self._lent(made), self.claim

@@ -207,7 +207,7 @@ def _read(batches: Iterator[Any], who: str) -> Iterator[Any]:
 
 
 # ----------------------------------------------------------------------------
-# `table_rows`: the rows of a table in memory, as dicts of its columns.
+# `table`: the rows of a table in memory, as dicts of its columns.
 # ----------------------------------------------------------------------------
 
 

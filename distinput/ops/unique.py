@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from distinput.columns.block import Block, Failure
+from distinput.columns.column import Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import ElementTypeError
@@ -81,7 +82,7 @@ class Unique(Node):
                 yield block.take(fresh), here()
 
 
-def _fresh(block: Block, seen: set[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _fresh(block: Block, seen: set[Any]) -> Ints:
     """Rows of the block whose value is not in `seen`, to which they are added."""
     fresh = []
     for index, value in enumerate(block.columnar().columns[0].values()):

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from distinput.columns.block import Block, ColumnBlock, Failure
 from distinput.columns.column import Column, Ints
@@ -36,13 +36,9 @@ class Zip(Node):
     sources: tuple[Node, ...]
 
     @cached_property
-    def structure(self) -> Structure:
-        """The structure of an element."""
-        return self.nest.graft([source.spec.structure for source in self.sources])
-
-    @cached_property
     def spec(self) -> Spec:
-        return Spec(self.structure, tuple([leaf for source in self.sources for leaf in source.spec.leaves]))
+        structure = self.nest.graft([source.spec.structure for source in self.sources])
+        return Spec(structure, tuple([leaf for source in self.sources for leaf in source.spec.leaves]))
 
     @property
     def cardinality(self) -> int:
@@ -63,12 +59,10 @@ class Zip(Node):
         return None if None in starts else {"inputs": [{"input": at, "skip": 0} for at in starts]}
 
     def place_of(self, state: State, ahead: int) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = _only([node.place_of(*at) for node, at in self._sources_of(state, ahead)])
-        return found
+        return _only([node.place_of(*at) for node, at in self._sources_of(state, ahead)])
 
     def records_at(self, state: State, ahead: int) -> Provenance | None:
-        found: Provenance | None = _only([node.records_at(*at) for node, at in self._sources_of(state, ahead)])
-        return found
+        return _only([node.records_at(*at) for node, at in self._sources_of(state, ahead)])
 
     def _sources_of(self, state: State, ahead: int) -> list[tuple[Node, tuple[State, int]]]:
         marks = [(mark["input"], mark["skip"] + ahead) for mark in state["inputs"]]
@@ -111,7 +105,10 @@ class Zip(Node):
         return _beside(self.nest.graft([block.structure for block in blocks]), blocks)
 
 
-def _only(found: Sequence[Any]) -> Any:
+T = TypeVar("T")
+
+
+def _only(found: Sequence[T | None]) -> T | None:
     """The only one that is known: with several records beside each other, none is that of the element."""
     known = [one for one in found if one is not None]
     return known[0] if len(known) == 1 else None

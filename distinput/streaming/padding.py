@@ -401,8 +401,7 @@ def _fits(shape: Dims, own: tuple[int, ...]) -> bool:
 
 def _whole_shape(shape: Dims, own: Any) -> tuple[int, ...]:
     """The shape to which all rows are padded: as given, or that of the longest."""
-    ranks = {len(dims) for dims in own}
-    if ranks != {len(shape)}:
+    if {len(dims) for dims in own} != {len(shape)}:
         raise InvalidArgumentError(
             f"padded_batch: all elements must have the rank of their padded shape {list(shape)}, got shape "
             f"{next(list(dims) for dims in own if len(dims) != len(shape))}"

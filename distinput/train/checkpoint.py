@@ -411,9 +411,6 @@ class Checkpoint:
 
     # ---- parts
 
-    def _own_children(self) -> Iterator[tuple[str, Any]]:
-        yield from ((name, value) for name, value in vars(self).items() if not name.startswith("_"))
-
     def _root_children(self) -> Iterator[Child]:
         if isinstance(self._root, Mapping):
             for key, value in self._root.items():
@@ -432,7 +429,9 @@ class Checkpoint:
             if child[0] in of_root and isinstance(self._root, Mapping):
                 raise InvalidArgumentError(f"Checkpoint: root has two keys that are the name {child[0]!r}")
             of_root[child[0]] = child
-        for name, value in self._own_children():
+        for name, value in vars(self).items():
+            if name.startswith("_"):
+                continue
             put: Put | None = attribute_setter(self, name)
             if name in of_root:
                 _, other, put_other, _ = of_root.pop(name)

@@ -122,7 +122,7 @@ class CheckpointFile(Closing):
             with self._naming_damage():
                 with reading_archive():
                     self._archive = zipfile.ZipFile(self._file)
-                self.header = self._opened(verified)
+                self.header = self._checked_header(verified)
         except BaseException:
             self._file.close()
             raise
@@ -151,8 +151,8 @@ class CheckpointFile(Closing):
         self._archive.close()
         self._file.close()
 
-    def _opened(self, verified: bool) -> dict[str, Any]:
-        """Verify everything, and return the JSON member."""
+    def _checked_header(self, verified: bool) -> dict[str, Any]:
+        """The JSON member, once all members are verified, or, if they were `verified` before, once it is complete itself."""
         names = self._archive.namelist()
         if names.count(_HEADER) != 1:
             raise MalformedJson("it is not a checkpoint")

@@ -194,11 +194,11 @@ def _coded_scalar(value: Any) -> tuple[Any] | None:
 def _coded_array(array: Array, aside: Aside, name: str, inline: bool) -> Any:
     if array.dtype.kind in "OT":
         return _coded_strings(array, aside, name, inline)
-    made: dict[str, Any] = {"dtype": array.dtype.name if _is_foreign(array.dtype) else _describe(array.dtype)}
-    stored = array.view(f"u{array.dtype.itemsize}") if _is_foreign(array.dtype) else array
-    made["shape"] = list(array.shape)
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array cannot be saved; save its data and its mask")
+    foreign = array.dtype.isbuiltin == 2  # of another package, such as bfloat16, which the npy format does not know
+    stored = array.view(f"u{array.dtype.itemsize}") if foreign else array
+    made = {"dtype": array.dtype.name if foreign else _describe(array.dtype), "shape": list(array.shape)}
     if inline and array.nbytes <= _INLINE and array.dtype.names is None:
         return {**made, "data": base64.b64encode(np.ascontiguousarray(stored).tobytes()).decode()}
     return {**made, "array": aside.put(name, np.asarray(stored))}
@@ -206,11 +206,6 @@ def _coded_array(array: Array, aside: Aside, name: str, inline: bool) -> Any:
 
 def _describe(dtype: np.dtype[Any]) -> Any:
     return dtype.str if dtype.names is None else repr(dtype.descr)
-
-
-def _is_foreign(dtype: np.dtype[Any]) -> bool:
-    """True for dtypes of other packages, such as bfloat16, which the npy format does not know."""
-    return dtype.isbuiltin == 2
 
 
 def _coded_strings(array: Array, aside: Aside, name: str, inline: bool) -> Any:

@@ -177,8 +177,7 @@ class Ledger(Closing):
         part = next(each for each in reversed(parts) if each["step"] <= step)
         notes = self._file(os.path.join(self._folder, f"worker-{part['rank']}{LOSSES}"))
         if self._noted is not part:
-            job = {name: part[name] for name in ("epoch", "step", "replicas", "workers")}
-            notes.begin({**job, "inputs": []})
+            notes.begin({name: part[name] for name in ("epoch", "step", "replicas", "workers")} | {"inputs": []})
             self._noted = part
         for number, rows in enumerate(losses, replicas.first):
             with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and so above all

@@ -43,7 +43,7 @@ class SparseTensor(_Parts):
     __slots__ = ()
 
     is_sparse = True
-    """Marks the class for `core.nest`, which cannot import it."""
+    """Marks the class for `values.nest`, which cannot import it."""
 
     def __new__(cls, indices: Any, values: Any, dense_shape: Any) -> Self:
         made = _integers(indices), as_leaf(values) if isinstance(values, list) else values, _integers(dense_shape)

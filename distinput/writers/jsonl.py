@@ -13,7 +13,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.files.sink import Sink
 from distinput.values.nest import component
 from distinput.values.spec import Spec, TensorSpec
-from distinput.writers.arrow import check_table, refuse_none
+from distinput.writers.arrow import check_table
 from distinput.writers.writer import CompressedWriter, ShardFile
 
 
@@ -41,13 +41,12 @@ class JsonlWriter(CompressedWriter):
         return told | super().reading(spec)
 
     def check(self, spec: Spec) -> None:
-        refuse_none(spec.structure)
+        check_table(spec, True)
         for leaf, path in zip(spec.leaves, spec.structure.paths, strict=True):
             if isinstance(leaf, TensorSpec) and leaf.dtype.kind == "m":
                 raise InvalidArgumentError(
                     f"write: JSON has no durations, and {component(path)} is {leaf}; cast it with map"
                 )
-        check_table(spec, True)
 
     def open(self, sink: Sink, spec: Spec, first: int) -> ShardFile:
         times = any(leaf.dtype.kind == "M" for leaf in spec.tensors("write"))

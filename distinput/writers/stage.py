@@ -8,7 +8,7 @@ import stat
 import time
 import uuid
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from distinput.errors import DistinputError, FailedPreconditionError, InvalidArgumentError
@@ -295,7 +295,7 @@ def tidy(job: WriteJob, directory: str) -> None:
 
 
 @contextlib.contextmanager
-def merging(directory: str):  # type: ignore[no-untyped-def]
+def merging(directory: str) -> Iterator[None]:
     """One worker at a time is inside."""
     lock = FileLock(_lock_of(directory))
     while lock.take() is False:

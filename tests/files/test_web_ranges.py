@@ -101,14 +101,16 @@ def test_a_first_request_that_stalls_is_given_up() -> None:
             di.io.unmount(f"{server.url}/")
 
 
-def test_a_server_that_sends_whole_files_is_told_from_others() -> None:
+@pytest.mark.parametrize("content", [CONTENT, b"0\n", b""])
+def test_a_server_that_sends_whole_files_is_told_from_others(content: bytes) -> None:
     def whole(answer: Answer) -> None:
         if answer.status == 206:
-            answer.status, answer.body = 200, CONTENT
-            answer.headers = {"Content-Length": str(len(CONTENT))}
+            answer.status, answer.body = 200, content
+            answer.headers = {"Content-Length": str(len(content))}
 
-    with StrangeServer(CONTENT, whole) as server:
-        assert di.data.TextLineDataset(f"{server.url}/a.txt").to_list() == LINES
+    with StrangeServer(content, whole) as server:
+        assert di.data.TextLineDataset(f"{server.url}/a.txt").to_list() == content.splitlines()
+        assert di.io.read_file(f"{server.url}/a.txt") == content
 
 
 @pytest.mark.parametrize("filesystem", [None, "obstore"])

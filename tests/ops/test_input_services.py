@@ -245,9 +245,7 @@ def test_arrays_that_were_made_in_lent_memory_are_pickled_at_the_end(function: A
     base = chain.input
     (block, after), *_ = base.open(base.start(0), Run([base]))
     piece = WorkPiece(chain.start(0), [(block, after)], 0, None)
-    steps = piece_lanes.steps_for_service(
-        PieceTask(chain.with_inputs((in_place_of(base, base.spec),)), 1, elsewhere=True)
-    )
+    steps = piece_lanes.steps_for_service(PieceTask(chain.with_inputs((in_place_of(base),)), 1, elsewhere=True))
     content = piece_lanes._as_packed((piece, False, False))
     answer = piece_lanes._answered(steps, piece_lanes._Message(content, (lent_memory.machine(), 1), None))
     assert isinstance(answer.content, lent_memory.Stored), answer.trace

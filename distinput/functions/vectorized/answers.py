@@ -150,7 +150,10 @@ class StandIn(NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, copy: bool = True) -> "StandIn":
         """Each value converted."""
-        return cast(self.rules, self, np.dtype(dtype), copy)
+        wanted = np.dtype(dtype)
+        if wanted == self.dtype and not copy:
+            return self
+        return StandIn(converted(self.block, wanted), self.rules, own=True)
 
     def copy(self) -> "StandIn":
         """The same values in memory of its own."""
@@ -301,13 +304,6 @@ def power(rules: "Rules", base: Any, exponent: Any) -> Any:
         if type(exponent) in (int, float):
             return StandIn(base.block**exponent, rules, own=True)
     return rules.measure("power", lifted(base, ndim) ** lifted(exponent, ndim), (base, exponent), lambda a, b: a**b)
-
-
-def cast(rules: "Rules", element: StandIn, dtype: Any, copy: bool) -> StandIn:
-    """Each value converted; what does not fit into integers is not defined."""
-    if dtype == element.dtype and not copy:
-        return element
-    return StandIn(converted(element.block, dtype), rules, own=True)
 
 
 def converted(block: Any, dtype: Any) -> Any:
@@ -489,8 +485,7 @@ def item(rules: "Rules", element: StandIn, key: Any) -> StandIn:
     if isinstance(key, StandIn):
         if key.ndim or key.dtype.kind not in "iu":
             raise Refused("the shape of what it takes depends on a value of the element")
-        n = len(key.block)
-        return element.lent(element.block[np.arange(n), key.block])
+        return element.lent(element.block[np.arange(len(key.block)), key.block])
     keys, advanced = _keys(key)
     made = element.block[(slice(None), *keys)]
     return StandIn(made, rules, own=True) if advanced else element.lent(made)
@@ -628,8 +623,7 @@ def _squeeze(_: "Rules", a: StandIn, axis: Any = None) -> StandIn:
 @rule(np.roll)
 def _roll(rules: "Rules", a: StandIn, shift: Any, axis: Any = None) -> StandIn:
     if axis is None:
-        flat = np.roll(a.block.reshape(len(a.block), -1), shift, 1)
-        return StandIn(flat.reshape(a.block.shape), rules, own=True)
+        return StandIn(np.roll(a.block.reshape(len(a.block), -1), shift, 1).reshape(a.block.shape), rules, own=True)
     return StandIn(np.roll(a.block, shift, _axes(axis, a.ndim)), rules, own=True)
 
 

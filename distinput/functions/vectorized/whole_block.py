@@ -64,7 +64,7 @@ class ConstantArray(np.ndarray[Any, Any]):
 # Whether compiled code can have effects outside of its call, as far as its instructions tell.
 #
 # Only instructions that are listed here pass, so those of later versions of Python, which are not, lead to calls for each
-# element. What the code reads from outside is looked at by `transplant.py`.
+# element. What the code reads from outside is looked at by `Transplant`.
 # ----------------------------------------------------------------------------
 
 
