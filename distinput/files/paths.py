@@ -318,7 +318,7 @@ def file_system(path: str) -> tuple[Any, str]:
         _without_thread()
         raise
     check_not_forked(system, path)
-    if path.startswith(("blockcache:", "cached:")) and _modules(told_by(system)) & _NOT_IN_BLOCKS:
+    if path.startswith(("blockcache:", "cached:")) and modules_of(told_by(system)) & _NOT_IN_BLOCKS:
         raise InvalidArgumentError(
             f"cannot open {path!r}: fsspec keeps blocks only of files that it reads in blocks, and not of those in memory or "
             "in an archive; write simplecache:: in the place of blockcache::"
@@ -331,10 +331,11 @@ _NOT_IN_BLOCKS = frozenset({"fsspec.archive", "fsspec.implementations.memory"})
 
 def told_by(system: Any) -> Any:
     """Who tells what files are like: the file system below one that keeps copies of them, as `simplecache::` does."""
-    return told_by(system.fs) if "fsspec.implementations.cached" in _modules(system) else system
+    return told_by(system.fs) if "fsspec.implementations.cached" in modules_of(system) else system
 
 
-def _modules(system: Any) -> set[str]:
+def modules_of(system: Any) -> set[str]:
+    """The modules of the classes that a file system is of."""
     return {kind.__module__ for kind in type(system).__mro__}
 
 

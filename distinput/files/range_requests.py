@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
-from distinput.files.paths import file_system, told_by
+from distinput.files.paths import file_system, modules_of, told_by
 from distinput.files.retries import ShortAnswerError, persistently
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
@@ -102,19 +102,19 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 def is_web(system: Any) -> bool:
     """True for fsspec's file system of web servers."""
-    return any(kind.__module__ == "fsspec.implementations.http" for kind in type(system).__mro__)
+    return "fsspec.implementations.http" in modules_of(system)
 
 
 def ukey_of(system: Any, name: str) -> str:
     """Which version of a file it is, by the key of fsspec; in an archive, whose key is another each time, by its entry."""
-    in_archive = any(kind.__module__ == "fsspec.archive" for kind in type(told_by(system)).__mro__)
+    in_archive = "fsspec.archive" in modules_of(told_by(system))
     return facts_of(system, name).version if in_archive else str(system.ukey(name))
 
 
 def sends_whole(url: str) -> UnimplementedError:
     """The error where a part of a file is needed, and its server sends all of it."""
     return UnimplementedError(
-        f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file to this machine"
+        f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file, as simplecache:: before its URL does"
     )
 
 
