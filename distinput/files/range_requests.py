@@ -114,7 +114,8 @@ def ukey_of(system: Any, name: str) -> str:
 def sends_whole(url: str) -> UnimplementedError:
     """The error where a part of a file is needed, and its server sends all of it."""
     return UnimplementedError(
-        f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file, as simplecache:: before its URL does"
+        f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file, as simplecache:: before "
+        "its URL does"
     )
 
 
