@@ -186,11 +186,11 @@ class Iteration(Ending):
       run: its threads and counters.
     """
 
-    __slots__ = ("_cut", "_lock", "_stream", "run")
+    __slots__ = ("_cut", "_lock", "run", "stream")
 
     def __init__(self, node: Node, state: State, run: Run) -> None:
         self.run, self._lock, self._cut = run, RLock(), False
-        self._stream = node.open(state, run)
+        self.stream = node.open(state, run)
         self.begun()
 
     def next(self) -> tuple[Block, State] | None:
@@ -200,7 +200,7 @@ class Iteration(Ending):
           CancelledError: see `check_goes_on`.
         """
         with self._lock:  # nobody closes the stream meanwhile
-            item = next(self._stream, None)
+            item = next(self.stream, None)
         if item is None and self._cut:
             check_goes_on()
         return item
@@ -211,9 +211,9 @@ class Iteration(Ending):
         try:
             if self._lock.acquire(blocking=False):  # otherwise the thread that is in it finds it cancelled
                 try:
-                    if not getattr(self._stream, "gi_running", False):  # by this thread, which was interrupted
+                    if not getattr(self.stream, "gi_running", False):  # by this thread, which was interrupted
                         self._cut = True
-                        self._stream.close()  # type: ignore[attr-defined]
+                        self.stream.close()  # type: ignore[attr-defined]
                 finally:
                     self._lock.release()
         finally:
