@@ -475,9 +475,9 @@ def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
         value = value.astype(np.float32)  # which holds all numbers of ml_dtypes
     if is_short_int(dtype) and value.dtype.kind in "iuf":
         with np.errstate(invalid="ignore"):
-            made = value.astype(dtype)
-        _check_within(value, made.astype(np.int64) == np.trunc(value), dtype)
-        return made
+            short = value.astype(dtype)
+        _check_within(value, short.astype(np.int64) == np.trunc(value), dtype)
+        return short
     if dtype.kind not in "iu":
         given, wide = value.dtype, dtype.kind == "f" and dtype.itemsize > max(2, value.dtype.itemsize)
         if wide or given == dtype or given.kind not in "iufc" or not _is_float(dtype):
