@@ -154,7 +154,7 @@ def _by_kernels(files: list[str], padded: bool) -> Work:
                     end += read
                     at = 0
                     while True:
-                        count, after, *_ = scan_records(buffer[:end], at, starts, sizes, True)
+                        count, after, *_ = scan_records(buffer[:end], at, starts, sizes)
                         whole = count if not read and last == 0 else count // BATCH * BATCH
                         if not whole:
                             break

@@ -283,7 +283,10 @@ class ColumnBlock(Block):
             return self.columns[0].values()
         if not self.columns:
             return iter([self.structure.build([])] * self.size)
-        rows = abreast([c.values() for c in self.columns], scalars=all(c.inner == () for c in self.columns))
+        *before, last = self.columns
+        # Of the last one the row is chosen when those of the others are taken.
+        each = [*[column.beside() for column in before], last.values()]
+        rows = abreast(each, scalars=all(column.inner == () for column in self.columns))
         return rows if self.structure.is_flat_tuple else map(self.structure.build, rows)
 
     @property
@@ -642,7 +645,7 @@ def stacked_parts(
     """
     done = 0
     while done < block.size:
-        made, error = stack_prefix(block.rows(done, block.size), size)
+        made, error = stack_prefix(block.rows(done, block.size) if done else block, size)
         done += made.size * size
         if made.size:
             yield made, done

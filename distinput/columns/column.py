@@ -92,9 +92,13 @@ class Column(ABC):
     def values(self) -> Iterator[Any]:
         """All rows as users see them."""
 
+    def beside(self) -> Iterator[Any]:
+        """All rows, of which each is taken together with those of other columns; see `atomic`."""
+        return self.values()
+
     @property
     def atomic(self) -> bool:
-        """True if `values()` yields its next item without running Python code or releasing the GIL on the way."""
+        """True if `beside()` yields its next item, and `values()` chooses it, without Python code on the way or a free GIL."""
         return False
 
     @abstractmethod

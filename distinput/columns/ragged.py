@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that differ in their first dimension, as spans over another column, and rows that are Python objects."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from math import prod
 from operator import getitem
@@ -78,18 +78,24 @@ class Ragged(Spans):
         return self.flat.rows(start, start + self.sizes[index]).whole()
 
     def values(self) -> Iterator[Any]:
+        return self._cut()
+
+    def beside(self) -> Iterator[Any]:
+        return self._cut(list)  # all slices first, since the collector may call a function when one is made
+
+    def _cut(self, held: Callable[[Iterator[slice]], Iterable[slice]] = iter) -> Iterator[Any]:
         if not len(self.starts):
             return iter(())
         ends = self.starts + self.sizes
         first = int(self.starts.min())
         if isinstance(self.flat, Strings) and self.flat.made is None and ends.max() - first > 2 * self.sizes.sum():
             rows = Ragged(self.gathered(), np.cumsum(self.sizes) - self.sizes, self.sizes)
-            return rows.values()  # objects are made of its own values alone
-        # A part of the values, where these are a part of the rows; and all slices, since the collector may call a function
-        # when one is made.
-        whole = self.flat.rows(first, int(ends.max())).whole()
-        slices = list(map(slice, (self.starts - first).tolist(), (ends - first).tolist()))
-        return map(getitem, repeat(whole), slices)
+            return rows._cut(held)  # objects are made of its own values alone
+        whole = self.flat.rows(
+            first, int(ends.max())
+        ).whole()  # a part of the values, where these are a part of the rows
+        slices = map(slice, (self.starts - first).tolist(), (ends - first).tolist())
+        return map(getitem, repeat(whole), held(slices))
 
     def rows(self, start: int, stop: int, step: int = 1) -> "Ragged":
         return Ragged(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step], self.loose)

@@ -25,7 +25,16 @@ from distinput.columns.ragged import (
 from distinput.errors import InvalidArgumentError
 from distinput.names.lazy import later
 from distinput.values.buffers import empty
-from distinput.values.leaves import STRING, as_leaf, as_wide_leaf, cast_within, is_ragged, members_of, shape_of
+from distinput.values.leaves import (
+    STRING,
+    as_leaf,
+    as_wide_leaf,
+    cast_within,
+    is_ragged,
+    is_short_int,
+    members_of,
+    shape_of,
+)
 from distinput.values.spec import ElementsSpec, LeafSpec, Spec
 
 if TYPE_CHECKING:
@@ -42,7 +51,7 @@ _BECOMES: dict[type, str] = {bool: "b", int: "iufc", float: "fc", complex: "c"}
 """The kinds of dtypes that a number of Python may become: an integer any number, a float no integer."""
 
 _OF_PACKAGES = 2
-"""`isbuiltin` of dtypes that a package has added, all of which are floats."""
+"""`isbuiltin` of dtypes that a package has added."""
 
 
 def as_nest(result: Any, said: Spec | None) -> Any:
@@ -89,16 +98,18 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
     if None in kinds or leaf.dtype == STRING or (cast and any(isinstance(member, np.generic) for member in members)):
         wide = as_wide_leaf(value)
         return wide if cast or getattr(wide, "dtype", None) == leaf.dtype else as_leaf(value)
-    added = leaf.dtype.isbuiltin == _OF_PACKAGES
+    short = is_short_int(leaf.dtype)
+    own = "i" if short else leaf.dtype.kind
+    added = leaf.dtype.isbuiltin == _OF_PACKAGES and not short
     became = {kind: _BECOMES[kind] if not cast or kind is not bool else "biufc" for kind in kinds if kind is not None}
-    changed = [] if added else [kind for kind, those in became.items() if leaf.dtype.kind not in those]
+    changed = [] if added else [kind for kind, those in became.items() if own not in those]
     if changed and cast:
         raise TypeError(f"{changed[0].__name__} becomes no {leaf.dtype}; state {changed[0].__name__}, or convert it")
     if changed:
         return as_leaf(value)
     try:
         with np.errstate(over="ignore"):
-            made = np.array(value, leaf.dtype)
+            made = cast_within(np.array(value), leaf.dtype) if short else np.array(value, leaf.dtype)
     except OverflowError:
         wrong = next(x for x in members if not _holds(leaf.dtype, x))
         raise InvalidArgumentError(
@@ -106,7 +117,7 @@ def as_stated(value: Any, leaf: LeafSpec | None, *, cast: bool = False) -> Any:
         ) from None
     except ValueError:  # lists of several lengths, say
         return as_leaf(value)
-    if cast and leaf.dtype.kind not in "biu" and not np.isfinite(made).all():
+    if cast and own not in "biu" and not np.isfinite(made).all():
         cast_within(np.array(value, np.complex128 if complex in kinds else np.float64), leaf.dtype)
     return made if made.ndim else made[()]
 

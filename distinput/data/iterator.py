@@ -26,7 +26,7 @@ from distinput.plan.families import decided, drawn_seeds, stores, with_drawn_see
 from distinput.plan.node import Node, walk
 from distinput.rewrite.rules import Running
 from distinput.run.run import OpCounters, Run, note_element
-from distinput.run.threads import Closing, Ending
+from distinput.run.threads import Closing, Ending, check_goes_on
 from distinput.values.buffers import copy_of, end_iteration
 from distinput.values.leaves import as_leaves
 from distinput.values.nest import structure_of
@@ -186,18 +186,36 @@ class Iteration(Ending):
       run: its threads and counters.
     """
 
-    __slots__ = ("run", "stream")
+    __slots__ = ("_cut", "_lock", "run", "stream")
 
     def __init__(self, node: Node, state: State, run: Run) -> None:
-        self.run = run
+        self.run, self._lock, self._cut = run, RLock(), False
         self.stream = node.open(state, run)
         self.begun()
 
+    def next(self) -> tuple[Block, State] | None:
+        """The next block, and the state after it; None at the end.
+
+        Raises:
+          CancelledError: see `check_goes_on`.
+        """
+        with self._lock:  # nobody closes the stream meanwhile
+            item = next(self.stream, None)
+        if item is None and self._cut:
+            check_goes_on()
+        return item
+
     def end(self, patience: float | None) -> None:
+        self._cut = self._cut or self.run.has_threads
         self.run.cancel()
         try:
-            if not getattr(self.stream, "gi_running", False):  # otherwise the thread that is in it finds it cancelled
-                self.stream.close()  # type: ignore[attr-defined]
+            if self._lock.acquire(blocking=False):  # otherwise the thread that is in it finds it cancelled
+                try:
+                    if not getattr(self.stream, "gi_running", False):  # by this thread, which was interrupted
+                        self._cut = True
+                        self.stream.close()  # type: ignore[attr-defined]
+                finally:
+                    self._lock.release()
         finally:
             self.run.close(patience)
             end_iteration()
@@ -479,7 +497,7 @@ class DatasetIterator(Closing, Generic[T_co]):
         while True:
             self._hand.drop()
             try:
-                item = next(self._iteration.stream, None)
+                item = self._iteration.next()
             except BaseException as error:
                 self._iteration.close(None if isinstance(error, Exception) else _PATIENCE)
                 self._failure = error
@@ -715,7 +733,10 @@ class BlockIterator(Closing):
         return self
 
     def __next__(self) -> ColumnBlock:
-        return next(self._iteration.stream)[0].materialize()  # users of blocks look at whole columns
+        item = self._iteration.next()
+        if item is None:
+            raise StopIteration
+        return item[0].materialize()  # users of blocks look at whole columns
 
     def close(self) -> None:
         """End the iteration and its threads."""

@@ -76,7 +76,7 @@ class BlockPass:
 
     def blocks(self) -> Iterator[Block]:
         """The elements that are left, in blocks of a few MiB."""
-        for found, after in self._iteration.stream:
+        for found, after in iter(self._iteration.next, None):
             over, self._over = self._over, max(0, self._over - found.size)
             block = found.materialize()
             step = rows_within(block.size, block.nbytes)

@@ -253,13 +253,12 @@ class ObjectStoreFiles(AbstractFileSystem):  # type: ignore[misc]
             found[key] = self.info(key)
         return dict(sorted(found.items())) if detail else sorted(found)
 
-    def stamped_info(self, path: str) -> tuple[str, dict[str, Any]]:
-        """What `ukey` and `info` say of a file: one request for both."""
-        found = self.info(path)
-        return str(found.get("version") or found.get("ETag") or (found["size"], found.get("LastModified"))), found
+    def stamp_in(self, found: dict[str, Any]) -> str:
+        """What `ukey` says of a file of which `info` says this."""
+        return str(found.get("version") or found.get("ETag") or (found["size"], found.get("LastModified")))
 
     def ukey(self, path: str) -> str:
-        return self.stamped_info(path)[0]
+        return self.stamp_in(self.info(path))
 
     def modified(self, path: str) -> Any:
         return self.info(path)["LastModified"]

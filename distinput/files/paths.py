@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths and patterns: whatever users pass in becomes a list of plain strings, asked for together; locks on local files."""
 
-import contextlib
 import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from glob import escape, glob, has_magic
 from io import IOBase
 from platform import node
+from threading import RLock
 from typing import Any, Self, TypeVar
 
 from distinput.errors import EngineMissing, FailedPreconditionError, InvalidArgumentError, NoMatchError
 from distinput.files.mounts import LOCAL, bucket_of, mounted, object_store, retries_of
 from distinput.files.retries import persistently, telling
+from distinput.kernels.kernel import renewed
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
@@ -314,7 +316,25 @@ def file_system(path: str) -> tuple[Any, str]:
         _without_thread()
         raise
     check_not_forked(system, path)
+    if path.startswith(("blockcache:", "cached:")) and modules_of(told_by(system)) & _NOT_IN_BLOCKS:
+        raise InvalidArgumentError(
+            f"cannot open {path!r}: fsspec keeps blocks only of files that it reads in blocks, and not of those in memory or "
+            "in an archive; write simplecache:: in the place of blockcache::"
+        )
     return system, name
+
+
+_NOT_IN_BLOCKS = frozenset({"fsspec.archive", "fsspec.implementations.memory"})
+
+
+def told_by(system: Any) -> Any:
+    """Who tells what files are like: the file system below one that keeps copies of them, as `simplecache::` does."""
+    return told_by(system.fs) if "fsspec.implementations.cached" in modules_of(system) else system
+
+
+def modules_of(system: Any) -> set[str]:
+    """The modules of the classes that a file system is of."""
+    return {kind.__module__ for kind in type(system).__mro__}
 
 
 def _without_thread() -> None:
@@ -327,14 +347,19 @@ def _without_thread() -> None:
             asyn.loop[0] = None
 
 
+_OPENING = renewed(RLock())
+"""Held while a chain is opened: an archive may be fetched then, and is not to be looked at before it is whole."""
+
+
 def _opened(path: str) -> tuple[Any, str]:
     own = mounted(path)
     try:
-        if own is not None:
-            return own.opened(path)
-        from fsspec.core import url_to_fs
+        with _OPENING if "::" in path else nullcontext():
+            if own is not None:
+                return own.opened(path)
+            from fsspec.core import url_to_fs
 
-        system, name = url_to_fs(path)
+            system, name = url_to_fs(path)
     except (ImportError, ValueError) as error:
         bucket = bucket_of(path)
         if own is None and isinstance(error, ImportError) and (system := _of_obstore(bucket)) is not None:
@@ -468,7 +493,7 @@ def _identity(path: str | os.PathLike[str]) -> tuple[int, int]:
 def _exists(path: str, system: Any, name: str) -> bool:
     """Whether a file is there; not what fsspec's `exists` says, for which one that cannot be asked for is not there."""
     try:
-        persistently(lambda: system.info(name), path, retries_of(path))
+        persistently(lambda: told_by(system).info(name), path, retries_of(path))
     except FileNotFoundError:
         return False
     return True
@@ -491,6 +516,7 @@ def _as_written(pattern: str, path: str) -> str:
         return own.prefix + (path if as_asked else short)
     head, chained, rest = pattern.partition("::")
     protocol, _, wanted = head.partition("://")
+    wanted = wanted or rest.split("://", 1)[-1]  # of `simplecache::file:///a/*`
     return f"{protocol}://{path if wanted.startswith('/') else path.lstrip('/')}{chained}{rest}"
 
 
@@ -537,7 +563,7 @@ def locked(descriptor: int) -> bool | None:
 
 def unlock(descriptor: int) -> None:
     """Free a lock for everybody who has the open file."""
-    with contextlib.suppress(ImportError, OSError):
+    with suppress(ImportError, OSError):
         from fcntl import LOCK_UN, flock
 
         flock(descriptor, LOCK_UN)
@@ -586,7 +612,7 @@ class FileLock:
             if not got:
                 os.close(descriptor)
                 return got
-            with contextlib.suppress(OSError):  # a full disk: it is locked, and only who has it is not told
+            with suppress(OSError):  # a full disk: it is locked, and only who has it is not told
                 os.ftruncate(descriptor, 0)
                 os.write(descriptor, f"process {os.getpid()} on {node()}".encode())
             self._held, self._process = descriptor, os.getpid()
@@ -637,5 +663,5 @@ class FileLock:
         self.release()
 
     def __del__(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):
+        with suppress(OSError, AttributeError):
             self.release()

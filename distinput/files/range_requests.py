@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
-from distinput.files.paths import file_system
+from distinput.files.paths import file_system, modules_of, told_by
 from distinput.files.retries import ShortAnswerError, persistently
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
@@ -102,13 +102,21 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 def is_web(system: Any) -> bool:
     """True for fsspec's file system of web servers."""
-    return any(kind.__module__ == "fsspec.implementations.http" for kind in type(system).__mro__)
+    return "fsspec.implementations.http" in modules_of(system)
 
 
 def ukey_of(system: Any, name: str) -> str:
     """Which version of a file it is, by the key of fsspec; in an archive, whose key is another each time, by its entry."""
-    in_archive = any(kind.__module__ == "fsspec.archive" for kind in type(system).__mro__)
+    in_archive = "fsspec.archive" in modules_of(told_by(system))
     return facts_of(system, name).version if in_archive else str(system.ukey(name))
+
+
+def sends_whole(url: str) -> UnimplementedError:
+    """The error where a part of a file is needed, and its server sends all of it."""
+    return UnimplementedError(
+        f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file, as simplecache:: before "
+        "its URL does"
+    )
 
 
 def described_ranges(
@@ -164,9 +172,7 @@ async def _part(system: Any, session: Any, free: Any, url: str, start: int, stop
     async with free, session.get(system.encode_url(url), **options) as answer:
         system._raise_not_found_for_status(answer, url)
         if answer.status != 206 and (start or (answer.content_length or 0) > stop):
-            raise UnimplementedError(
-                f"{url}: its server ignores requests for a part of a file, and sends all of it; copy the file to this machine"
-            )
+            raise sends_whole(url)
         data = await answer.read()
         told = answer.headers.get("Content-Range")
         size = _checked(url, told, start, stop, len(data)) if answer.status == 206 else None
@@ -213,7 +219,7 @@ def asked(path: str, ask: Callable[[Any, str], T]) -> T:
 
 def facts_of(system: Any, name: str) -> FileMetadata:
     """Ask for the size of a file and its version."""
-    return facts_in(system.info(name))
+    return facts_in(told_by(system).info(name))
 
 
 def fetch(
@@ -389,9 +395,7 @@ def ranges_of(system: Any, name: str, ranges: Sequence[tuple[int, int]]) -> list
         if isinstance(got, BaseException):
             continue
         if len(got) > stop - start:
-            raise UnimplementedError(
-                f"{name}: its server ignores requests for a part of a file, and sends all of it; copy the file to this machine"
-            )
+            raise sends_whole(name)
         answers[i] = got if isinstance(got, bytes) else memoryview(got)
     return answers
 

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from distinput.files.local_cache import local_cache
-from distinput.files.range_requests import AT_A_TIME, PIECE_BYTES, BytesLike, FileMetadata, asked, facts_of, fetch
+from distinput.files.range_requests import (
+    AT_A_TIME,
+    PIECE_BYTES,
+    BytesLike,
+    FileMetadata,
+    asked,
+    facts_of,
+    fetch,
+    sends_whole,
+)
 from distinput.run.threads import Pool, Task
 
 _AHEAD_BYTES = 4 * PIECE_BYTES  # the most that a stream reads ahead
@@ -222,3 +231,39 @@ class RemoteStream(RemoteFile):
         if byte >= min(self.stop, self.size) and self.requested is not None:
             self.requested()
             self.requested = None
+
+
+class StreamedFile(io.RawIOBase):
+    """A file of a server that sends it whole: it is read from the front on, and what is passed over is read, too.
+
+    Args:
+      path: the URL.
+      file: gives its bytes in order.
+    """
+
+    def __init__(self, path: str, file: Any) -> None:
+        super().__init__()
+        self._path, self._file, self._at = path, file, 0
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence or offset < self._at:
+            raise sends_whole(self._path)
+        while self._at < offset and self.read(min(_SMALL_BYTES, offset - self._at)):
+            pass
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgu
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
-from distinput.files.paths import file_system, local_path
+from distinput.files.paths import file_system, local_path, told_by
 from distinput.files.range_requests import (
     BytesLike,
     FileMetadata,
@@ -28,9 +28,10 @@ from distinput.files.range_requests import (
     facts_of,
     fetch,
     is_web,
+    sends_whole,
     ukey_of,
 )
-from distinput.files.remote import RemoteFile, RemoteStream
+from distinput.files.remote import RemoteFile, RemoteStream, StreamedFile
 from distinput.files.retries import raise_told, what_failed
 from distinput.kernels.spans import gather_spans
 from distinput.run.threads import Closing, Pool
@@ -44,8 +45,19 @@ from distinput.values.buffers import ALIGNMENT, Buffers, Bytes
 
 T = TypeVar("T")
 
-DescribedBytes: TypeAlias = tuple[FileMetadata, BytesLike]
-"""What a server says of a file, and bytes of it."""
+
+class DescribedBytes(NamedTuple):
+    """What a server says of a file, and bytes of it.
+
+    Args:
+      facts: of the file.
+      data: the bytes.
+      stamp: as `stamp_of` has it.
+    """
+
+    facts: FileMetadata
+    data: BytesLike
+    stamp: str
 
 
 def beginning(path: str, start: int, size: int) -> DescribedBytes | None:
@@ -61,16 +73,18 @@ def ending(path: str, size: int) -> DescribedBytes | None:
     return _complete(_asked_once(path, "ending", size), 0, size)
 
 
-def _complete(answer: tuple[Any, BytesLike] | None, start: int, size: int) -> DescribedBytes | None:
+def _complete(answer: tuple[Any, BytesLike, str] | None, start: int, size: int) -> DescribedBytes | None:
     """What an answer says of a file, and its bytes; None if it has fewer than were asked for, or does not say the size."""
     if answer is None:
         return None
-    facts, got = facts_in(answer[0]), answer[1]
-    return (facts, got) if facts.size is not None and len(got) == min(size, facts.size - start) else None
+    found, data, stamp = answer
+    facts = facts_in(found)
+    whole = facts.size is not None and len(data) == min(size, facts.size - start)
+    return DescribedBytes(facts, data, stamp) if whole else None
 
 
-def _asked_once(path: str, method: str, *which: int) -> tuple[Any, BytesLike] | None:
-    """What `info` says of a file, and bytes of it, of one request; None if it failed, or cannot be made."""
+def _asked_once(path: str, method: str, *which: int) -> tuple[Any, BytesLike, str] | None:
+    """What `info` says of a file, bytes of it, and its stamp, of one request; None if it failed, or cannot be made."""
     system, name = file_system(path)
     ask: Any = getattr(system, method, None)
     if ask is None and method == "beginning" and is_web(system):
@@ -78,10 +92,10 @@ def _asked_once(path: str, method: str, *which: int) -> tuple[Any, BytesLike] | 
     if ask is None or local_cache() is not None:  # where the bytes may be here already
         return None
     try:
-        answer: tuple[Any, BytesLike] = ask(name, *which)
+        found, data = ask(name, *which)
+        return found, data, _stamp(system, name, found)
     except Exception:  # noqa: BLE001 - told by the next request, and asked again where it may pass
         return None
-    return answer
 
 
 # ----------------------------------------------------------------------------
@@ -339,8 +353,13 @@ def stamp_of(path: str) -> str:
     if local is None:
         if HINTS.stamp is not None and HINTS.stamp[0] == path:
             return HINTS.stamp[1]
-        with naming(path):
-            stamp, facts = asked(path, _stamp_in)
+        stamp: str
+        facts: FileMetadata | None
+        if HINTS.begun is not None and HINTS.begun[0] == path:
+            facts, _, stamp = HINTS.begun[1]
+        else:
+            with naming(path):
+                stamp, facts = asked(path, _stamp_in)
         if facts is not None:
             if len(_FACTS) >= _MOST_FACTS:
                 _FACTS.clear()
@@ -356,14 +375,18 @@ def stamp_of(path: str) -> str:
 
 
 def _stamp_in(system: Any, name: str) -> tuple[str, FileMetadata | None]:
-    if hasattr(system, "stamped_info"):
-        stamp, found = system.stamped_info(name)
-        return stamp, facts_in(found)
-    known = ukey_of(system, name)
-    if not is_web(system):
-        return known, None
-    facts = facts_of(system, name)  # fsspec's is a hash of the URL
-    return f"{known} {facts.size} {facts.etag.removeprefix('W/') or facts.written}", facts
+    if not hasattr(system, "stamp_in") and not is_web(system):
+        return ukey_of(system, name), None
+    found = system.info(name)
+    return _stamp(system, name, found), facts_in(found)
+
+
+def _stamp(system: Any, name: str, found: Any) -> str:
+    """The stamp of a file of which `info` says this."""
+    if hasattr(system, "stamp_in"):
+        return str(system.stamp_in(found))
+    facts = facts_in(found)  # the key of fsspec is a hash of the URL
+    return f"{ukey_of(system, name)} {facts.size} {facts.etag.removeprefix('W/') or facts.written}"
 
 
 _MOST_FACTS = 4096
@@ -434,6 +457,8 @@ def _open_in(system: Any, name: str) -> BinaryIO:
     # All readers of a `memory://` file share one position; a new BytesIO shares the bytes without a copy.
     if isinstance(file, io.BytesIO):
         return io.BytesIO(file.getvalue())
+    if is_web(system) and file.size is None:
+        return cast(BinaryIO, StreamedFile(name, file))
     if not hasattr(file, "fs"):
         file.fs = system  # keeps the archive open as long as the file inside it
     return cast(BinaryIO, file)
@@ -448,11 +473,16 @@ def open_ranges(path: str, *, in_order: bool = False) -> BinaryIO:
 
     Raises:
       NotFoundError: it is not there.
+      UnimplementedError: its server sends whole files only, and it is not read in order.
     """
     if in_order:
         stream = _remote(path, RemoteStream)
         return open_binary(path) if stream is None else io.BufferedReader(stream)
-    return _remote(path, RemoteFile) or open_binary(path)
+    file: BinaryIO = _remote(path, RemoteFile) or open_binary(path)
+    if isinstance(file, StreamedFile):
+        file.close()
+        raise sends_whole(path)
+    return file
 
 
 def _remote(path: str, kind: type[RemoteFile]) -> Any:
@@ -467,7 +497,7 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
 
 
 def _check_file(path: str, system: Any, name: str) -> None:
-    if system.info(name).get("type") == "directory":
+    if told_by(system).info(name).get("type") == "directory":
         folder = f"{path.rstrip('/')}/"
         raise InvalidArgumentError(f"{path}: is a folder; name it {folder!r} to read the files below it")
 
@@ -505,15 +535,17 @@ def read_whole(path: str) -> bytes:
         return bytes(answer[1])
     found = _complete(answer, 0, _BEGINNING_BYTES)
     if found is None:
-        with open_ranges(path) as file:
+        with _remote(path, RemoteFile) or open_binary(path) as file:
             return bytes(file.read())
-    facts, first = found
+    facts, first, _ = found
     with naming(path):
         return b"".join([first, *fetch(path, [len(first)], [facts.size or 0], facts)])
 
 
 def begun(path: str, start: int = 0) -> DescribedBytes | None:
     """What is asked for first to read a remote file from this byte on; None if that takes more than one request."""
+    if HINTS.begun is not None and HINTS.begun[0] == path and not start:
+        return HINTS.begun[1]
     size = room_for(_BEGINNING_BYTES)
     size = size if HINTS.until is None else min(HINTS.until - start, size)
     return beginning(path, start, size) if size > 0 else None
@@ -525,21 +557,21 @@ def _opened(path: str, start: int) -> RemoteStream | None:
         return None
     known, first = HINTS.begun, start
     answer: DescribedBytes | None
-    if known is not None and known[0] == path and start < max(1, len(known[1][1])):
+    if known is not None and known[0] == path and start < max(1, len(known[1].data)):
         first, answer = 0, known[1]
     else:
         answer = begun(path, start)
     stream: RemoteStream | None
-    if answer is None or answer[0].size is None:
+    if answer is None or answer.facts.size is None:
         stream = _remote(path, RemoteStream)
     else:
-        stream = RemoteStream(path, answer[0].size, answer[0])
+        stream = RemoteStream(path, answer.facts.size, answer.facts)
     if stream is not None:
         stream.requested = HINTS.requested
         if HINTS.room is not None and HINTS.requests is not None:
             stream.keep_within(HINTS.room, HINTS.requests)
         if answer is not None:
-            stream.begin(first, answer[1])
+            stream.begin(first, answer.data)
     return stream
 
 

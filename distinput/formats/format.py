@@ -191,6 +191,8 @@ class Format(ABC):
     """True if `portions` is implemented: decoding is expensive and can be done ahead."""
     reads: ClassVar[bool] = False
     """True if a block is read and scanned without the GIL, so that it can be done ahead."""
+    from_front: ClassVar[bool] = False
+    """True if files are read from their first byte on, so that their beginnings can be asked for ahead."""
     errors_of_records: ClassVar[bool] = False
     """Whether an error is of a single record, as in TensorFlow's CSV, so that `ignore_errors` goes on behind it."""
     resumes: ClassVar[bool] = False

@@ -427,7 +427,7 @@ class Partitioned(Format):
 
 # The rest is as in the other format.
 for _name in str.split("""
-    name spec_from_file in_portions reads resumes lists_fragments errors_of_records one_version rows stated_rows
+    name spec_from_file in_portions reads from_front resumes lists_fragments errors_of_records one_version rows stated_rows
     fragments size bytes_read seek ends_at past start units unit_bytes part
 """):
     setattr(Partitioned, _name, property(attrgetter(f"inner.{_name}")))

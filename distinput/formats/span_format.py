@@ -75,6 +75,7 @@ class SpanFormat(Format):
 
     __slots__ = ()
     reads: ClassVar[bool] = True
+    from_front: ClassVar[bool] = True
     compression_type: str | None
     ends_exactly: ClassVar[bool] = False
     """True if a part of a file ends exactly where its last record does, so that nothing after it need be read."""

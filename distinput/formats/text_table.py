@@ -100,7 +100,7 @@ class TextTable(TextRecords):
     """
 
     __slots__ = ()
-    has_columns = in_portions = errors_of_records = True
+    has_columns = in_portions = from_front = errors_of_records = True
     schema: RowSchema | None
     columns: tuple[str, ...] | None
     nulls: Any

@@ -68,7 +68,7 @@ class TFRecords(SpanFormat):
     def find(self, piece: Piece, starts: Ints, sizes: Ints) -> Found:
         if piece.at == len(piece.data):
             return Found(0, piece.at)
-        count, after, status, need = scan_records(piece.data, piece.at, starts, sizes, True)
+        count, after, status, need = scan_records(piece.data, piece.at, starts, sizes)
         error: Exception | None = None
         if status in (BAD_LENGTH, BAD_DATA):
             error = _corrupted(piece, count, after, status)

@@ -138,7 +138,7 @@ def _made_up_leaf(leaf: LeafSpec, value: int, size: int, fill: str) -> Any:
         text = str(value).encode()
         return np.full(shape, text, dtype=object) if shape else text
     if leaf.dtype.kind not in "iufb":
-        return zero(leaf.dtype, shape)
+        return np.zeros(shape, leaf.dtype) if shape else zero(leaf.dtype, ())
     count = int(np.prod(shape))
     steps = {
         "rising": np.arange(count),

@@ -373,9 +373,7 @@ BAD_LENGTH = 2  # the length does not match its checksum
 BAD_DATA = 3  # the payload does not match its checksum
 
 
-def scan_reference(
-    buffer: Bytes, start: int, starts: IntsOut, lengths: IntsOut, check: bool
-) -> tuple[int, int, int, int]:
+def scan_reference(buffer: Bytes, start: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int, int, int]:
     """Find the payloads of the records of buffer[start:], until `starts` is full or a record is incomplete.
 
     Args:
@@ -383,8 +381,6 @@ def scan_reference(
       start: the offset at which a record begins.
       starts: out; the start of each payload.
       lengths: out; the length of each payload.
-      check: true if the checksums of payloads are verified. Those of lengths always are, because a wrong length
-        would make the caller wait for bytes that never come.
 
     Returns:
       The number of payloads found; the start of the next record, or of the one at fault; one of `OK`, `INCOMPLETE`,
@@ -404,7 +400,7 @@ def scan_reference(
             return count, start, INCOMPLETE, min(length, LONGEST) + HEADER + FOOTER
         payload = buffer[start + HEADER : start + HEADER + length]
         (crc,) = struct.unpack("<I", buffer[start + HEADER + length :][:FOOTER].tobytes())
-        if check and masked_reference(payload) != crc:
+        if masked_reference(payload) != crc:
             return count, start, BAD_DATA, 0
         starts[count], lengths[count] = start + HEADER, length
         start += HEADER + length + FOOTER
@@ -413,9 +409,7 @@ def scan_reference(
 
 
 @kernel(scan_reference)
-def scan_records(
-    buffer: Bytes, start: int, starts: IntsOut, lengths: IntsOut, check: bool
-) -> tuple[int, int, int, int]:
+def scan_records(buffer: Bytes, start: int, starts: IntsOut, lengths: IntsOut) -> tuple[int, int, int, int]:
     """See `scan_reference`."""
     size = buffer.size
     if start < 0 or start > size or starts.size != lengths.size:
@@ -436,7 +430,7 @@ def scan_records(
         payload = start + HEADER
         stop = payload + length
         will_load(buffer, start + _AHEAD)
-        if check and masked(crc32c_of(buffer, payload, stop)) != load_u32(buffer, stop):
+        if masked(crc32c_of(buffer, payload, stop)) != load_u32(buffer, stop):
             return count, start, BAD_DATA, 0
         starts[count] = payload
         lengths[count] = length

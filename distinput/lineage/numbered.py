@@ -37,7 +37,7 @@ from distinput.plan.families import Batching, OneForOne, Transparent, placed
 from distinput.plan.node import INFINITE, UNKNOWN, Held, Latest, Node, once, walk
 from distinput.run.run import Run
 from distinput.streaming.by_position import positions_in, streamed
-from distinput.values.nest import LEAF, map_leaves, structure_of
+from distinput.values.nest import LEAF, structure_of
 from distinput.values.spec import Spec
 
 # ----------------------------------------------------------------------------
@@ -646,9 +646,9 @@ class _Numbering:
         return [sum(block.size for block, _ in node.format.read(name)) for name in names]
 
 
-def _in_order(node: BalanceRows, numbers: Any, batch: Any) -> Any:
-    order = node.order(batch, len(structure_of(numbers).flatten(numbers)[0]))
-    return map_leaves(lambda leaf: leaf[order], numbers)
+def _in_order(node: BalanceRows, *elements: Any) -> Any:
+    numbers, batch = [Block.of_elements(structure_of(each), [each]) for each in elements]
+    return node.ordered(numbers, batch).row(0)
 
 
 def only_counts(node: Node) -> bool:

@@ -17,7 +17,7 @@ from distinput.kernels.dealing import EXCHANGES, deal_evenly
 from distinput.names.lazy import dataclass
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.families import OneForOne
-from distinput.plan.node import Needs
+from distinput.plan.node import Needs, walk
 from distinput.run.run import Run, called_once, note_element
 from distinput.values.nullable import Nullable
 from distinput.values.spec import Spec
@@ -82,12 +82,30 @@ class BalanceRows(OneForOne):
         return self.ordered(batch, batch)
 
     def ordered(self, one: Block, batch: Block) -> Block:
-        """Something of each row of a batch, in the order in which the rows come; both are blocks of one element."""
-        rows = one.unstack()
-        order = self.order(batch.row(0), rows.size)
+        """Something of each row of a batch, in the order in which the rows come; both are blocks of one element.
+
+        Raises:
+          InvalidArgumentError: there are more rows of something than of something else; the message names the steps to look at.
+        """
+        rows = one.columnar().unstack()
+        own = rows if one is batch else batch.columnar().unstack()
+        sizes = sorted({len(column) for column in (*rows.columns, *own.columns)})
+        if len(sizes) > 1:
+            raise InvalidArgumentError(
+                f"InputOptions(balance_replicas): {self._changed_by} must leave the rows of a batch as they are, and parts of "
+                f"a batch, or its records, have {sizes[0]} and {sizes[-1]} rows; leave rows out before they are batched"
+            )
+        order = self._order(batch.row(0), rows.size)
         return one if self.pieces < 2 or rows.size < 2 else rows.take(order).stack(rows.size)
 
-    def order(self, batch: Any, count: int) -> Ints:
+    @property
+    def _changed_by(self) -> str:
+        """The steps that may change how many rows a batch has, in words."""
+        steps = [step for step in walk(self.input) if isinstance(step, OneForOne) and not step.keeps_batches]
+        some = [step.where() for step in steps if any(leaf.shape != () for leaf in step.input.spec.leaves)]
+        return " or ".join(some or [self.input.where()])
+
+    def _order(self, batch: Any, count: int) -> Ints:
         """The order in which the rows of a batch come."""
         costs = self._costs(batch, count)
         if self.pieces < 2 or count < 2:

@@ -23,7 +23,17 @@ from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.compression import Compression, codec_of_suffix
 from distinput.files.manifest import MOST_REMOTE, FileTable, NamesFingerprint
 from distinput.files.paths import ask_each, local_path
-from distinput.files.source import Adjoining, beginning_with, begun_within, lying_in, stamp_of, stamped, telling, within
+from distinput.files.source import (
+    Adjoining,
+    beginning_with,
+    begun,
+    begun_within,
+    lying_in,
+    stamp_of,
+    stamped,
+    telling,
+    within,
+)
 from distinput.formats.format import Format, PlacedBlocks, Portion, Position
 from distinput.formats.recognise import tell_format
 from distinput.kernels.kernel import renewed
@@ -35,13 +45,14 @@ from distinput.plan.families import SameElements, in_one_order
 from distinput.plan.node import INFINITE, UNKNOWN, Latest, Node, once
 from distinput.run.run import Run
 from distinput.streaming.ahead import (
+    BEGINNING_LASTS,
     DAMAGE,
     FILES_AHEAD,
-    BeginningsAhead,
+    STAMP_LASTS,
+    AskedAhead,
     Pace,
     ReadingPlace,
     RecentStamps,
-    StampsAhead,
     blocks_ahead,
     blocks_in,
     places,
@@ -643,35 +654,42 @@ class Reader(FileReader):
         """The mark of each name, and where to begin in its file; checks the file against the list and the first file."""
         queue = RowQueue(self.input.open(state["input"], run), state)
         with ExitStack() as stack:
-            beginnings = BeginningsAhead(run, stack) if self.known.reads else None
-            stamps = StampsAhead(self._look_at, run, stack) if self.known.spec_from_file else None
+            in_order, told = self.known.from_front, self.known.spec_from_file
+            beginnings = AskedAhead(begun, BEGINNING_LASTS, run, stack) if in_order else None
+            stamps = AskedAhead(self._stamp_ahead, STAMP_LASTS, run, stack, always=True) if told else None
 
             def opened(name: Any, position: Position | None) -> ReadingPlace:
-                place: ReadingPlace = {"path": _path(name), "position": position}
+                path, stamp = _path(name), None
+                place: ReadingPlace = {"path": path, "position": position, "last": in_order and not queue.size}
                 if self.table is not None:
-                    self.table.check(self.table.index(place["path"]))
+                    self.table.check(self.table.index(path))
                 run.reading = partial(_told, place)
-                place["stamp"] = None if stamps is None else stamps.of(place["path"])
-                with stamped(place["path"], place["stamp"]):
+                if local_path(path) is None:
+                    following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
+                    names = [_path(each) for each in following]
+                    if stamps is not None:
+                        stamp = stamps.of(path, names) or stamp_of(path)
+                    if beginnings is not None:
+                        place["begun"] = beginnings.of(path, names)
+                place["stamp"] = stamp
+                with stamped(path, stamp):
                     place["stated_rows"] = self.format.stated_rows
-                    if self.format.wants(place["path"]):
-                        self.format.check_spec(place["path"], self.spec)
-                    self._check_count(place["path"])
-                if beginnings is not None:
-                    place["last"] = not queue.size
-                    if local_path(place["path"]) is None:
-                        following = queue.peek(min(queue.size, FILES_AHEAD)).elements() if queue.size else ()
-                        place["begun"] = beginnings.of(place["path"], [_path(each) for each in following])
-                if stamps is not None and queue.size:
-                    stamps.ask(_path(queue.peek(1).row(0)))
+                    if self.format.wants(path):
+                        self.format.check_spec(path, self.spec)
+                    self._check_count(path)
                 return place
 
             yield from places(queue, state, run, opened)
 
-    def _look_at(self, path: str) -> None:
-        """Read what tells the records of a file that is read soon."""
-        if self.format.wants(path):
-            self.format.spec(path)
+    def _stamp_ahead(self, path: str) -> str | None:
+        """The stamp of a file that is read soon, after a look at what tells its records; None if it cannot be had."""
+        with suppress(Exception):
+            stamp = stamp_of(path)
+            with stamped(path, stamp), suppress(Exception):
+                if self.format.wants(path):
+                    self.format.spec(path)
+            return stamp
+        return None
 
     def _blocks(self, run: Run) -> Callable[[ReadingPlace], PlacedBlocks]:
         rows, groups = self.group if run.asked.later else 0, -1
@@ -706,11 +724,12 @@ class Reader(FileReader):
 
         def read(place: ReadingPlace) -> Iterator[Portion]:
             nonlocal rows
-            portions = self.format.portions(place["path"], place["position"], None, self.group, rows)
-            with stamped(place["path"], place["stamp"]), within(*run.room):
+            path, begun = place["path"], place.pop("begun", None)
+            portions = self.format.portions(path, place["position"], None, self.group, rows)
+            with stamped(path, place["stamp"]), beginning_with(path, begun), within(*run.room):
                 first = next(portions, None)
             portions = chain(iter([] if first is None else [first]), portions)
-            del first  # as in `_blocks`
+            del begun, first  # as in `_blocks`
             for portion in portions:
                 rows += portion.rows
                 yield portion

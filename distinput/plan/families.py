@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 import numpy as np
 
 from distinput.arrow.adopt import frozen
-from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, stack_prefix, stacked_parts, trouble_of
+from distinput.columns.block import MOST_ROWS, Block, ColumnBlock, Failure, stacked_parts, trouble_of
 from distinput.columns.column import Column, Dense, Ints, StackError
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, ragged_spec
 from distinput.columns.rows import RowQueue, Stream, stackable
@@ -462,9 +462,7 @@ def stacked_batches(
             else:
                 return
         mark = queue.mark()
-        made, error = stack_prefix(block, size)
-        parts = [(made, block.size)] if error is None else stacked_parts(block, size, told, tolerant=run.tolerant)
-        for made, done in parts:
+        for made, done in stacked_parts(block, size, told, tolerant=run.tolerant):
             yield made, mark if done == block.size else {**before, "skip": before["skip"] + done}
 
 

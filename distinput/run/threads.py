@@ -102,9 +102,30 @@ def _watch() -> None:
     import atexit
 
     try:
-        getattr(threading, "_register_atexit", atexit.register)(_end_all)
+        getattr(threading, "_register_atexit", atexit.register)(_end_program)
     except RuntimeError:  # Python waits for this thread already: the program has come to its end
-        atexit.register(_end_all)
+        atexit.register(_end_program)
+
+
+_over = threading.Event()
+
+
+def _end_program() -> None:
+    _over.set()
+    _end_all()
+
+
+def check_goes_on() -> None:
+    """Refuse to end a loop in silence that ends with the program, on a thread for which the program waits.
+
+    Raises:
+      CancelledError: it does.
+    """
+    if _over.is_set() and not threading.current_thread().daemon:
+        raise CancelledError(
+            "this loop ends before its data does, since the main thread of the program has come to its end; have that wait "
+            "for the thread of the loop: thread.join()"
+        )
 
 
 def _end_all() -> None:
@@ -414,6 +435,12 @@ class Threads:
             yield
         finally:
             end()
+
+    @property
+    def alive(self) -> bool:
+        """Whether any has not ended."""
+        with self._lock:
+            return any(map(_alive, self._pools)) or any(thread.is_alive() for thread, _ in self._single)
 
     def end(self) -> None:
         """Tell all threads to end."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from distinput.columns.block import Block, Failure, is_defect, trouble_of
 from distinput.columns.rows import RowQueue, Stream
@@ -15,7 +15,7 @@ from distinput.columns.state import Mark, State
 from distinput.errors import CancelledError, DataLossError, InvalidArgumentError, NotFoundError
 from distinput.files.paths import file_system, local_path
 from distinput.files.range_requests import is_web
-from distinput.files.source import DescribedBytes, begun, stamp_of, stamped
+from distinput.files.source import stamp_of, stamped
 from distinput.formats.format import Portion
 from distinput.run.run import Run
 from distinput.run.threads import Task, cores
@@ -25,60 +25,73 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------
-# What the server says of the next remote file is asked while this one is read, and once for all who read it.
+# What is to be known of the next remote files is asked while this one is read, of several where that is quick.
 # ----------------------------------------------------------------------------
 
 
-_LONGEST = 2.0
-"""Seconds that an answer is good for: behind a file that takes longer, asking again costs little, and the file may be new."""
+FILES_AHEAD = 4
+"""The most files of which something is asked ahead."""
+
+STAMP_LASTS, BEGINNING_LASTS = 2.0, 10.0
+"""Seconds that the stamp of a file is good for, and its beginning: behind files that take longer, asking again costs little,
+and the file may be another one."""
+
+A = TypeVar("A")
 
 
-class StampsAhead:
-    """The stamps of files that are read one after the other; see `stamp_of`.
+class _Asked(NamedTuple):
+    path: str
+    at: float
+    answer: Task[Any]
+
+
+class AskedAhead(Generic[A]):
+    """What is asked of files that are read one after the other, of each once.
 
     Args:
-      look: reads what is known of a file by its stamp, such as its footer; an error is left to who reads the file.
-      run: ends the thread.
-      stack: ends the thread as well.
+      ask: asks about a file, on a thread; returns None if that failed, which is left to who reads the file.
+      good_for: seconds that an answer is good for.
+      always: whether the next file is asked about in any case; else only behind one that was quickly read.
+      run: ends the threads.
+      stack: ends them as well.
     """
 
-    def __init__(self, look: Callable[[str], Any], run: Run, stack: ExitStack) -> None:
-        self._look, self._run = look, run
-        self._asked: tuple[str, float, Task[str | None]] | None = None
+    def __init__(
+        self, ask: Callable[[str], A | None], good_for: float, run: Run, stack: ExitStack, *, always: bool = False
+    ) -> None:
+        self._ask, self._good_for, self._run, self._least = ask, good_for, run, int(always)
+        self._asked: deque[_Asked] = deque()
+        self._before = -inf
         stack.callback(self._give_up)
 
-    def of(self, path: str) -> str | None:
-        """The stamp of a file that is about to be read; None for a local file, which is quickly asked.
+    def of(self, path: str, following: Sequence[str]) -> A | None:
+        """The answer about a file that is about to be read; None: ask.
 
-        Raises:
-          NotFoundError: it is not there.
+        Args:
+          path: of the file.
+          following: the files after it, as far as they are known; they are asked about now.
         """
-        asked, self._asked = self._asked, None
-        if local_path(path) is not None:
+        while self._asked and self._asked[0].path != path:
+            self._asked.popleft().answer.cancel()
+        mine = self._asked.popleft() if self._asked else None
+        now = monotonic()
+        # The answer about the last one is to be good until the others are read.
+        quick = (now - self._before) * (FILES_AHEAD + 1) < self._good_for
+        if not self._run.cancelled.is_set():
+            for name in following[len(self._asked) : FILES_AHEAD if quick else self._least]:
+                if local_path(name) is None:
+                    self._asked.append(_Asked(name, now, self._run.room[1]().submit(self._ask, name)))
+        self._before = now
+        if mine is None or now - mine.at > self._good_for:
             return None
-        if asked is not None and asked[0] == path and monotonic() - asked[1] < _LONGEST:
-            stamp = asked[2].result()
-            if stamp is not None:
-                return stamp
-        return stamp_of(path)
-
-    def ask(self, path: str) -> None:
-        """Have a thread ask for the stamp of the next file."""
-        if local_path(path) is not None or self._run.cancelled.is_set():
-            return
-        self._asked = path, monotonic(), self._run.room[1]().submit(self._answer, path)
+        try:
+            return mine.answer.result()  # type: ignore[no-any-return]
+        except CancelledError:  # the run has ended
+            return None
 
     def _give_up(self) -> None:
-        if self._asked is not None:
-            self._asked[2].cancel()
-
-    def _answer(self, path: str) -> str | None:
-        with suppress(Exception):
-            stamp = stamp_of(path)
-            with stamped(path, stamp), suppress(Exception):
-                self._look(path)
-            return stamp
-        return None
+        for each in self._asked:
+            each.answer.cancel()
 
 
 class RecentStamps:
@@ -106,75 +119,9 @@ class RecentStamps:
         if local_path(path) is not None or not is_web(file_system(path)[0]):
             return None
         at, stamp = self._known.get(path, (0.0, ""))
-        if not stamp or monotonic() - at > _LONGEST:
+        if not stamp or monotonic() - at > STAMP_LASTS:
             at, stamp = self._known[path] = monotonic(), stamp_of(path)
         return stamp
-
-
-# ----------------------------------------------------------------------------
-# The beginnings of the next remote files are fetched while this one is read, where files are read in quick succession.
-# ----------------------------------------------------------------------------
-
-
-FILES_AHEAD = 4
-"""Files whose beginnings are there, or on their way."""
-
-_QUICK = 2.0
-"""Seconds: behind a file that took longer, the time of a request hardly counts."""
-
-_GOOD_FOR = 5 * _QUICK
-"""Seconds that a beginning is good for: then the file may be another one, and the rest of it would not go with it."""
-
-
-class _Asked(NamedTuple):
-    path: str
-    at: float
-    answer: Task[DescribedBytes | None]
-
-
-class BeginningsAhead:
-    """The beginnings of files that are read one after the other.
-
-    Args:
-      run: ends the threads.
-      stack: ends them as well.
-    """
-
-    def __init__(self, run: Run, stack: ExitStack) -> None:
-        self._run = run
-        self._asked: deque[_Asked] = deque()
-        self._before = -_QUICK
-        stack.callback(self._give_up)
-
-    def of(self, path: str, following: Sequence[str]) -> DescribedBytes | None:
-        """The beginning of a file that is about to be read; None: ask for it.
-
-        Args:
-          path: of the file.
-          following: the files after it, as far as they are known; they are asked for if the file before it was quickly read.
-        """
-        while self._asked and self._asked[0].path != path:
-            self._asked.popleft().answer.cancel()
-        mine = self._asked.popleft() if self._asked else None
-        now = monotonic()
-        if now - self._before < _QUICK and not self._run.cancelled.is_set():
-            for name in following[len(self._asked) : FILES_AHEAD]:
-                if local_path(name) is None:
-                    self._ask(name, now)
-        self._before = now
-        if mine is None or now - mine.at > _GOOD_FOR:
-            return None
-        try:
-            return mine.answer.result()
-        except CancelledError:  # the run has ended
-            return None
-
-    def _ask(self, path: str, now: float) -> None:
-        self._asked.append(_Asked(path, now, self._run.room[1]().submit(begun, path)))
-
-    def _give_up(self) -> None:
-        for each in self._asked:
-            each.answer.cancel()
 
 
 # ----------------------------------------------------------------------------

@@ -473,6 +473,11 @@ def cast_within(value: Any, dtype: np.dtype[Any]) -> Any:
     """
     if value.dtype.kind == "V" and _is_float(value.dtype) and value.dtype != dtype:
         value = value.astype(np.float32)  # which holds all numbers of ml_dtypes
+    if is_short_int(dtype) and value.dtype.kind in "iuf":
+        with np.errstate(invalid="ignore"):
+            short = value.astype(dtype)
+        _check_within(value, short.astype(np.int64) == np.trunc(value), dtype)
+        return short
     if dtype.kind not in "iu":
         given, wide = value.dtype, dtype.kind == "f" and dtype.itemsize > max(2, value.dtype.itemsize)
         if wide or given == dtype or given.kind not in "iufc" or not _is_float(dtype):
@@ -512,6 +517,11 @@ def lost(given: Any, made: Any) -> Any:
     array([ True, False, False])
     """
     return np.isfinite(given) & ~np.isfinite(made) if _is_float(made.dtype) else np.zeros(np.shape(given), np.bool_)
+
+
+def is_short_int(dtype: np.dtype[Any]) -> bool:
+    """True for integers of ml_dtypes, of 4 bits or fewer."""
+    return dtype.kind == "V" and "int" in dtype.name
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
@@ -567,11 +577,11 @@ def counts_several(dtype: np.dtype[Any]) -> bool:
 
 
 def zero(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Zeros, or empty byte strings, of a dtype and shape."""
+    """Zeros, empty byte strings, or NaT for points in time, of a dtype and shape."""
     if dtype == STRING:
         return np.full(shape, b"", dtype=object) if shape else b""
     if shape:
-        return np.zeros(shape, dtype)
+        return np.full(shape, "NaT", dtype) if dtype.kind == "M" else np.zeros(shape, dtype)
     alone = dtype.isbuiltin != _ADDED and dtype.kind != "V"  # those are made of a number, or of their fields
     return dtype.type() if alone else np.zeros((), dtype)[()]
 

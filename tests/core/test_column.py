@@ -19,7 +19,7 @@ from distinput.columns.regroup import column_of, concat_columns, split, stack
 from distinput.columns.sparse_rows import SparseRows
 from distinput.streaming.padding import Padded
 from distinput.values.leaves import STRING
-from distinput.values.nest import structure_of
+from distinput.values.nest import LEAF, structure_of
 
 FINAL = {Arrays, Datasets, Dense, Objects, Padded, Picked, Ragged, RaggedBatches, SparseRows, Strings, Views}
 
@@ -160,14 +160,8 @@ def test_rows_are_split_by_counts(data: st.DataObject) -> None:
         assert all(map(equal, group, rows[end - count : end]))
 
 
-@pytest.mark.parametrize("kind", [Ragged, Views])
-def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind: type[Column]) -> None:
-    """As what it calls may; here it takes the next row itself."""
-    count = 4000
-    numbers = np.arange(count)
-    strings = Strings.of([b"%d" % n for n in range(count)])
-    first = Views(strings.views(), STRING) if kind is Views else Ragged(Dense(numbers), numbers, np.ones_like(numbers))
-    block = ColumnBlock(structure_of((0, 0)), [first, Dense(numbers)], count)
+def taken(block: ColumnBlock) -> list[Any]:
+    """The elements where the collector lets another thread in; here what it calls takes the next one itself."""
     rows, found, kept = next(block.shared_parts() or iter(())), [], []
 
     def collecting(*_: Any) -> None:
@@ -183,5 +177,23 @@ def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind
     finally:
         gc.set_threshold(*before)
         gc.callbacks.remove(collecting)
-    pairs = sorted((int(row if kind is Views else row[0]), int(number)) for row, number in found)
-    assert pairs == [(n, n) for n in range(count)]
+    return found
+
+
+NUMBERS = np.arange(4000)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize("kind", [Ragged, Views])
+def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind: type[Column], is_last: bool) -> None:
+    strings = Strings.of([b"%d" % n for n in NUMBERS])
+    made = Views(strings.views(), STRING) if kind is Views else Ragged(Dense(NUMBERS), NUMBERS, np.ones_like(NUMBERS))
+    columns = [made, Dense(NUMBERS), made][is_last : 2 + is_last]
+    found = taken(ColumnBlock(structure_of((0, 0)), columns, len(NUMBERS)))
+    pairs = sorted(tuple(int(each if np.ndim(each) == 0 else each[0]) for each in pair) for pair in found)
+    assert pairs == [(n, n) for n in NUMBERS]
+
+
+def test_each_ragged_row_is_taken_once_where_the_collector_lets_another_thread_in() -> None:
+    rows = taken(ColumnBlock(LEAF, [Ragged(Dense(NUMBERS), NUMBERS, np.ones_like(NUMBERS))], len(NUMBERS)))
+    assert sorted(row.tolist() for row in rows) == [[n] for n in NUMBERS]

@@ -337,6 +337,40 @@ def test_a_cast_takes_no_number_to_the_other_end_of_the_dtype(number: Any, name:
         cast_within(np.array([number]), dtype)
 
 
+@hypothesis.given(st.integers(-300, 300) | NUMBERS, st.sampled_from(["int2", "uint2", "int4", "uint4"]))
+def test_nor_to_that_of_a_short_integer_of_ml_dtypes(number: Any, name: str) -> None:
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), name))
+    bits, unsigned = int(name[-1]), name.startswith("u")
+    least = 0 if unsigned else -(2 ** (bits - 1))
+    known = number if isinstance(number, int) else math.trunc(number.item()) if math.isfinite(number) else None
+    elements = di.data.Dataset.from_generator(lambda: [number], output_signature=di.TensorSpec([], dtype))
+    if known is not None and least <= known < least + 2**bits:
+        (made,) = elements
+        assert (made.dtype, int(made)) == (dtype, known)
+        assert int(cast_within(np.array([number]), dtype)[0]) == known
+        return
+    for make in (lambda: cast_within(np.array([number]), dtype), lambda: list(elements)):
+        with pytest.raises((InvalidArgumentError, TypeError), match=f"does not fit into {name}, which is stated"):
+            make()
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4"])
+def test_short_integers_of_ml_dtypes_are_saved(name: str, tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    numbers = np.arange(int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max) + 1).astype(dtype)
+    dataset = di.data.Dataset.from_tensor_slices(numbers)
+    dataset.save(str(tmp_path / "saved"))
+    checkpoint = di.train.Checkpoint(v=di.Variable(numbers))
+    path = checkpoint.save(str(tmp_path / "checkpoint"))
+    checkpoint.v.assign(np.zeros_like(numbers))
+    checkpoint.restore(path)
+    for found in (list(dataset), list(di.data.Dataset.load(str(tmp_path / "saved"))), checkpoint.v.numpy()):
+        assert [(each.dtype, int(each)) for each in found] == [(dtype, int(number)) for number in numbers]
+    with pytest.raises(TypeError, match="out of range"):
+        di.constant([1, 100], dtype)
+
+
 @pytest.mark.parametrize("given, name", [(3e38, "float16"), (-300, "int8"), (2**40, "int32"), (np.nan, "uint8")])
 def test_nor_does_one_of_a_float_of_ml_dtypes(given: float, name: str) -> None:
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16

@@ -99,7 +99,8 @@ def test_a_small_file_takes_one_request_behind_that_for_its_version(
     versions.clear()
     assert remote.to_list() == wanted
     assert sorted(name for name, *_ in server.requests) == names
-    assert all(versions.count(name) <= 1 for name in names), versions
+    # What is read from the front says what it is in the answer that has its beginning.
+    assert all(versions.count(name) <= (kind not in ("csv", "jsonl")) for name in names), versions
     with iter(remote) as iterator:
         found = [next(iterator) for _ in range(2 * ROWS + 7)]
         state = iterator.state()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, NotFoundError
+from distinput.errors import DataLossError, NotFoundError, UnimplementedError
 from distinput.files.retries import Retries
 from distinput.testing.range_server import RangeServer
 from tests.files.strange_server import Answer, StrangeServer
@@ -111,6 +111,87 @@ def test_a_server_that_sends_whole_files_is_told_from_others(content: bytes) -> 
     with StrangeServer(content, whole) as server:
         assert di.data.TextLineDataset(f"{server.url}/a.txt").to_list() == content.splitlines()
         assert di.io.read_file(f"{server.url}/a.txt") == content
+
+
+NUMBERS = np.arange(20_000)
+
+
+def contents(path: Path) -> bytes:
+    """Of a file that has the numbers in the format of its suffix."""
+    match path.suffix:
+        case ".arrow":
+            di.io.write_arrow(str(path), {"x": NUMBERS})
+        case ".parquet":
+            di.io.write_parquet(str(path), {"x": NUMBERS})
+        case ".npz":
+            np.savez(path, x=NUMBERS)
+        case ".npy":
+            np.save(path, NUMBERS)
+        case ".tfrecord":
+            with di.io.TFRecordWriter(str(path)) as writer:
+                for number in NUMBERS:
+                    writer.write(b"%d" % number)
+        case ".csv":
+            path.write_text("x,y\n" + "".join(f"{number},text of {number}\n" for number in NUMBERS))
+        case _:
+            path.write_text("".join(f'{{"x": {number}}}\n' for number in NUMBERS))
+    return path.read_bytes()
+
+
+def csv_tuples(path: str) -> Any:
+    return di.data.CsvDataset(path, [np.int64(0), b""], header=True)
+
+
+def sending_whole(answer: Answer, name: str, content: bytes) -> None:
+    answer.status, answer.body = 200, content
+    answer.headers = {"Accept-Ranges": "none", "Content-Length": str(len(content))}
+    if not answer.path.endswith(name):  # such as a manifest in a folder of this name
+        answer.fail(404)
+
+
+@pytest.mark.parametrize(
+    "name, reader",
+    [
+        ("a.csv", di.data.FileDataset),
+        ("a.csv", csv_tuples),
+        ("a.jsonl", di.data.JsonLinesDataset),
+        ("a.txt", di.data.TextLineDataset),
+        ("a.tfrecord", di.data.TFRecordDataset),
+    ],
+)
+def test_a_server_without_ranges_sends_what_is_read_from_the_front(name: str, reader: Any, tmp_path: Path) -> None:
+    content = contents(tmp_path / name)
+    wanted = reader(str(tmp_path / name)).to_list()
+    with StrangeServer(content, lambda answer: sending_whole(answer, name, content)) as server:
+        remote = reader(f"{server.url}/{name}")
+        assert remote.to_list() == wanted
+        with iter(remote) as iterator:
+            for _ in range(777):
+                next(iterator)
+            state = iterator.state()
+        assert [*map(str, remote.restore(state))] == [*map(str, reader(str(tmp_path / name)).skip(777))]
+        assert di.io.read_file(f"{server.url}/{name}") == content
+
+
+@pytest.mark.parametrize("says_none_alone", [False, True])
+@pytest.mark.parametrize("name", ["a.arrow", "a.npz", "a.parquet", "a.npy"])
+def test_a_server_without_ranges_is_told_where_parts_of_a_file_are_needed(
+    name: str, says_none_alone: bool, tmp_path: Path
+) -> None:
+    content = contents(tmp_path / name)
+
+    def change(answer: Answer) -> None:
+        answer.headers["Accept-Ranges"] = "none"
+        if not says_none_alone or not answer.path.endswith(name):
+            sending_whole(answer, name, content)
+
+    with StrangeServer(content, change) as server:
+        remote = di.data.FileDataset(f"{server.url}/{name}")
+        if says_none_alone and name in ("a.npy", "a.parquet"):  # which ask for nothing but parts
+            assert remote.to_list() == di.data.FileDataset(str(tmp_path / name)).to_list()
+            return
+        with pytest.raises(UnimplementedError, match=rf"/{name}: its server ignores requests .*; copy the file"):
+            remote.to_list()
 
 
 @pytest.mark.parametrize("filesystem", [None, "obstore"])

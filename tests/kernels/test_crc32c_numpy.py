@@ -118,6 +118,6 @@ def test_files_are_written_and_checked_without_the_package(tmp_path: Path) -> No
     for scan in (scan_records.reference, scan_records.compiled()):
         for content, whole, status in ((framed, 3, OK), (bytes(spoiled), 2, BAD_DATA)):
             starts, lengths = np.zeros(4, np.int64), np.zeros(4, np.int64)
-            found = scan(np.frombuffer(content, np.uint8), 0, starts, lengths, True)
+            found = scan(np.frombuffer(content, np.uint8), 0, starts, lengths)
             assert (found[0], found[2]) == (whole, status)
             assert lengths[:whole].tolist() == [0, 7, 3000][:whole]

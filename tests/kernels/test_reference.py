@@ -77,7 +77,7 @@ def scans(draw: Draw) -> list[Any]:
     content = content[: draw(st.one_of(st.none(), st.integers(0, len(content))))]
     room = draw(st.integers(0, 6))
     start = draw(st.sampled_from([0, 0, 0, 1, len(content), len(content) + 1, -1]))
-    return [to_array(content), start, out_of(room), out_of(room), draw(st.booleans())]
+    return [to_array(content), start, out_of(room), out_of(room)]
 
 
 @st.composite

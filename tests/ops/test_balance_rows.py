@@ -57,6 +57,26 @@ def test_ragged_batches() -> None:
     assert [part.row_lengths().tolist() for part in step.values] == [[9, 1], [1, 9]]
 
 
+def fewer(batch: Any) -> Any:
+    return {**batch, "x": batch["x"][:-1]}
+
+
+def test_a_map_that_leaves_rows_out_of_one_component_is_named() -> None:
+    ds = D.from_tensor_slices({"x": SIZES[:12], "cost": SIZES[:12]}).batch(4).map(fewer).prefetch(1)
+    with pytest.raises(
+        InvalidArgumentError, match=r"map\(map_func=fewer\), made at .* must leave the rows .* 3 and 4 rows"
+    ):
+        steps_of(2, ds, InputOptions(balance_replicas="cost"))
+
+
+def test_a_map_that_leaves_records_out_is_named_where_records_are_looked_for() -> None:
+    ds = D.from_tensor_slices(SIZES[:12]).batch(4).map(lambda sizes: sizes[:-1])
+    steps = mirrored(2).experimental_distribute_dataset(ds, BALANCED)
+    assert len(list(steps)) == 3
+    with pytest.raises(InvalidArgumentError, match=r"map\(.*\), made at .* must leave the rows .* 3 and 4 rows"):
+        steps.locate(1)
+
+
 def test_batches_without_rows_are_steps() -> None:
     ds = D.range(6).batch(2).map(lambda rows: rows[rows < 3])
     assert steps_of(2, ds) == [[[1], [0]], [[2], []], [[], []]]

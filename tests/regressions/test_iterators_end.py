@@ -286,3 +286,55 @@ started.wait()
 
 def test_a_function_that_never_returns_does_not_hold_up_the_end_of_the_program(tmp_path: Path) -> None:
     assert run(STUCK, tmp_path) == ("", "", 0)
+
+
+LOOPING = """
+import sys, threading
+import distinput as di
+
+kind, begun = sys.argv[1], threading.Event()
+
+
+def ended():
+    begun.set()
+    threading.main_thread().join()  # until Python waits for the threads of the program
+
+
+def waits(x):
+    if x == 5:
+        ended()
+    return x
+
+
+numbers = di.data.Dataset.range(10).map(waits, output_signature=di.TensorSpec([], "int64"))
+if kind == "between blocks":
+    numbers = di.data.Dataset.range(200_000).map(lambda x: x)
+if kind == "written":
+    numbers = numbers.map(lambda x: {"x": x})
+if kind in ("prefetched", "written"):
+    numbers = numbers.prefetch(1)
+
+
+def loop():
+    if kind == "written":
+        numbers.write("out", "jsonl")
+    for number in numbers:
+        if kind == "between blocks" and number == 0:
+            ended()
+    print("all")
+
+
+threading.Thread(target=loop).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize("kind", ["alone", "between blocks", "prefetched", "written"])
+def test_a_loop_that_the_end_of_the_program_cuts_short_tells_that(kind: str, tmp_path: Path) -> None:
+    said, told, _ = run(LOOPING, tmp_path, kind)
+    if kind == "alone":  # it needs no thread that was ended
+        assert (said, told) == ("all\n", "")
+        return
+    assert said == ""
+    assert "CancelledError: this loop ends before its data does" in told
+    assert not (tmp_path / "out" / "distinput-manifest.json").exists()

@@ -60,6 +60,19 @@ def test_a_pass_asks_for_each_file_once(url: str, asked: list[str], clock: list[
     assert len(asked) == 4
 
 
+@pytest.mark.parametrize("header", [False, True])
+def test_files_of_text_are_asked_for_nothing_but_bytes(asked: list[str], tmp_path: Path, header: bool) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.csv").write_text("x,y\n" * header + f"{number},text\n" * 20)
+    with RangeServer(tmp_path) as server:
+        paths = [f"{server.url}/{number}.csv" for number in range(6)]
+        dataset = di.data.CsvDataset(paths, [np.int64(0), b""], header=header)
+        for _ in range(2):
+            assert [int(x) for x, _ in dataset] == [number for number in range(6) for _ in range(20)]
+        assert sorted(name for name, *_ in server.requests) == sorted(2 * [f"{number}.csv" for number in range(6)])
+    assert asked == []
+
+
 def test_a_file_that_is_replaced_meanwhile_is_an_error(
     url: str, asked: list[str], clock: list[float], tmp_path: Path
 ) -> None:

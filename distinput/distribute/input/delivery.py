@@ -16,7 +16,7 @@ from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
 from distinput.names.lazy import dataclass, library
 from distinput.run.run import thread_use
-from distinput.run.threads import Ending
+from distinput.run.threads import Ending, check_goes_on
 from distinput.values.spec import LeafSpec, TensorSpec
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ class StepsAhead:
                 self._made, line.last, line.taken = made, made.ends, line.taken + 1
                 line.add_room()
                 return
+            check_goes_on()
             self._made = _Made(END, None, False, _After.of(self._steps), True)
 
     def _make(self, keeps_partial: bool) -> None:

@@ -362,8 +362,11 @@ class JaxStore:
                 self._part(other)
             device = self._mesh.devices[self._mesh.local[copy], 0]
             # The rows of a scatter stay on the host until it has checked them.
-            place = unshared if kind.startswith("scatter") else partial(self._placed, device=device)
-            placed = [place(arg) for arg in args]
+            checked = kind.startswith("scatter")
+            placed = [
+                unshared(arg) if checked and not isinstance(arg, jax.Array) else self._placed(arg, device)
+                for arg in args
+            ]
             with jax.default_device(device):
                 made = jnp.asarray(UPDATES[kind](self._parts[copy], *placed), self.dtype)
             self._parts[copy] = jax.device_put(made, device)
@@ -405,7 +408,7 @@ class JaxStore:
     def _placed(self, arg: Any, device: Any) -> Any:
         """An argument of an update on the device of the copy; indices and keys of slices stay as they are."""
         if isinstance(arg, jax.Array):
-            return jax.device_put(arg, device)
+            return jax.device_put(arg, jax.sharding.SingleDeviceSharding(device))  # from memory of the host, too
         if isinstance(arg, np.ndarray | np.generic):
             return jax.device_put(unshared(as_device_array(arg, "a value for a variable")), device)
         return arg

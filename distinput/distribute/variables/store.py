@@ -273,9 +273,10 @@ class HostStore:
         """Change a copy; see `Store.update`."""
         change = UPDATES[kind]
         with self._locks[copy]:
-            made = change(self._values[copy], *args)
+            here = [self._on_host(arg, arg.dtype) if hasattr(arg, "at") else arg for arg in args]
+            made = change(self._values[copy], *here)
             if type(made) is not np.ndarray or made.dtype != self.dtype:
-                made = self._on_host(made)  # arithmetic of arrays without axes gives scalars
+                made = self._on_host(made, self.dtype)  # arithmetic of arrays without axes gives scalars
             elif kind == "assign":
                 made = made.view()
             made.flags.writeable = False
@@ -286,10 +287,11 @@ class HostStore:
         """The name of the device that a copy is on."""
         return self._devices[copy]
 
-    def _on_host(self, value: Any) -> Any:
+    @staticmethod
+    def _on_host(value: Any, dtype: np.dtype[Any]) -> Any:
         """An array of this process, in memory that nobody else writes to."""
         try:
-            made = np.asarray(value, self.dtype)
+            made = np.asarray(value, dtype)
         except TypeError as error:  # JAX's while it traces: there is no value yet
             raise TypeError(
                 f"a variable in host memory cannot take a {type(value).__name__}, which has no value while a function is "

@@ -222,6 +222,11 @@ def test_arrays_in_memory_of_the_host_are_brought_to_the_devices() -> None:
     assert [each.tolist() for each in same] == [[0, 2, 4]] * 2
     assert [each.tolist() for each in mixed] == [[1, 2, 3]] * 2
     assert [each.device for each in same] == devices[:2]
+    with strategy.scope():
+        variable = di.Variable(np.ones(3, np.float32), aggregation="MEAN")
+    assert variable.assign_add(pinned).numpy().tolist() == [1, 2, 3]
+    strategy.run(lambda: variable.assign_sub(pinned))
+    assert variable.numpy().tolist() == [1, 1, 1]
 
 
 def test_host_arrays_if_steps_are_not_to_be_fetched() -> None:

@@ -159,6 +159,30 @@ def test_a_padded_spec_is_true() -> None:
     assert [part.tolist() for part in there.values] == [[True, False], [False, False]]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[us]"),
+        np.array([1, 2, 3], "m8[s]"),
+        np.array([1.5, 2.5, 3.5], np.complex64),
+        np.array([1, 2, 3], ">i2"),
+        np.array([True, True, True]),
+        np.array(["a", "b", "c"]),
+    ],
+    ids=lambda rows: rows.dtype.str,
+)
+@pytest.mark.parametrize("inner", [(), (2,)])
+def test_rows_that_fill_up_a_step_are_those_of_padded_batches(rows: Any, inner: tuple[int, ...]) -> None:
+    rows = np.broadcast_to(rows.reshape(3, *(1 for _ in inner)), (3, *inner))
+    dataset = Dataset.from_tensor_slices(rows)
+    *_, (step, mask) = mirrored(1).experimental_distribute_dataset(dataset.batch(2), InputOptions(tail="pad"))
+    lists = Dataset.from_tensor_slices([1, 2]).map(lambda n: rows[:n])
+    (padded,) = lists.padded_batch(2)
+    assert mask.tolist() == [True, False]
+    assert step.dtype == padded.dtype
+    assert step[1:].tolist() == padded[0, 1:].tolist()
+
+
 def test_one_replica_alone_is_padded_too() -> None:
     for strategy in (mirrored(1), di.distribute.OneDeviceStrategy("CPU:0")):
         steps = list(strategy.experimental_distribute_dataset(Dataset.range(3).batch(2), InputOptions(tail="pad")))

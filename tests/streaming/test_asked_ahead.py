@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The beginnings of the next remote files are on their way while one is read, each asked for once."""
+"""Of the next remote files something is asked while one is read: of each once, such as its beginning."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,63 +14,81 @@ from distinput.files import mounts
 from distinput.files.mounts import stored
 from distinput.files.source import EMPTY, FileStream, wanted_until
 from distinput.run.run import Run
-from distinput.streaming import ahead as beginnings_ahead
-from distinput.streaming.ahead import FILES_AHEAD, BeginningsAhead
+from distinput.streaming import ahead as streaming_ahead
+from distinput.streaming.ahead import BEGINNING_LASTS, FILES_AHEAD, AskedAhead
 from distinput.testing.range_server import RangeServer
 from tests.ops.iterating import until_error
+from tests.patience import wait_until
 
 NAMES = [f"https://example.com/{n}" for n in range(8)]
 OPTIONS: dict[str, Any] = {"filesystem": "obstore", "storage_options": {"client_options": {"allow_http": True}}}
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files that were asked for."""
-    found: list[str] = []
+def asked() -> list[str]:
+    """The files that were asked about."""
+    return []
 
-    def begun(path: str) -> Any:
-        found.append(path)
-        return path, b""
 
-    monkeypatch.setattr(beginnings_ahead, "begun", begun)
-    return found
+def asking(asked: list[str], *, always: bool) -> Iterator[AskedAhead[str]]:
+    def ask(path: str) -> str:
+        asked.append(path)
+        return f"answer {path}"
+
+    with Run() as run, ExitStack() as stack:
+        yield AskedAhead(ask, BEGINNING_LASTS, run, stack, always=always)
 
 
 @pytest.fixture
-def ahead() -> Iterator[BeginningsAhead]:
-    with Run() as run, ExitStack() as stack:
-        yield BeginningsAhead(run, stack)
+def ahead(asked: list[str]) -> Iterator[AskedAhead[str]]:
+    yield from asking(asked, always=False)
 
 
-def test_nothing_is_asked_for_before_a_file_was_read(ahead: BeginningsAhead, asked: list[str]) -> None:
+@pytest.fixture
+def always_ahead(asked: list[str]) -> Iterator[AskedAhead[str]]:
+    yield from asking(asked, always=True)
+
+
+def test_nothing_is_asked_for_before_a_file_was_read(ahead: AskedAhead[str], asked: list[str]) -> None:
     assert ahead.of(NAMES[0], NAMES[1:]) is None
     assert not asked
 
 
-def test_each_beginning_is_asked_for_once(ahead: BeginningsAhead, asked: list[str]) -> None:
+def test_each_beginning_is_asked_for_once(ahead: AskedAhead[str], asked: list[str]) -> None:
     found = [ahead.of(name, NAMES[at + 1 :][:FILES_AHEAD]) for at, name in enumerate(NAMES)]
-    assert found == [None, None, *((name, b"") for name in NAMES[2:])]  # the first two are asked for by who reads them
+    assert found == [
+        None,
+        None,
+        *(f"answer {name}" for name in NAMES[2:]),
+    ]  # the first two are asked for by who reads them
     assert sorted(asked) == NAMES[2:]
 
 
-def test_a_file_that_was_not_expected_is_asked_for_by_who_reads_it(ahead: BeginningsAhead, asked: list[str]) -> None:
+def test_the_next_file_is_asked_about_from_the_first_one_on(always_ahead: AskedAhead[str], asked: list[str]) -> None:
+    assert always_ahead.of(NAMES[0], NAMES[1:]) is None
+    wait_until(lambda: asked == NAMES[1:2])
+    assert always_ahead.of(NAMES[1], NAMES[2:]) == f"answer {NAMES[1]}"
+    assert always_ahead.of(NAMES[1], NAMES[2:]) is None  # an answer is used once
+
+
+def test_a_file_that_was_not_expected_is_asked_for_by_who_reads_it(ahead: AskedAhead[str], asked: list[str]) -> None:
     ahead.of(NAMES[0], NAMES[1:])
     ahead.of(NAMES[1], NAMES[2:4])
     assert ahead.of(NAMES[7], ()) is None
     assert ahead.of(NAMES[3], ()) is None  # all that was expected before it is given up
 
 
-def test_local_files_are_not_asked_for(ahead: BeginningsAhead, asked: list[str]) -> None:
+def test_local_files_are_not_asked_for(ahead: AskedAhead[str], asked: list[str]) -> None:
     for _ in range(3):
         assert ahead.of("a", ["a", "a"]) is None
     assert not asked
 
 
 def test_files_that_took_long_and_old_beginnings_do_not_count(
-    ahead: BeginningsAhead, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    ahead: AskedAhead[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(beginnings_ahead, "monotonic", lambda: now[0])
+    monkeypatch.setattr(streaming_ahead, "monotonic", lambda: now[0])
     ahead.of(NAMES[0], NAMES[1:3])
     ahead.of(NAMES[1], NAMES[2:4])
     now[0] = 11.0
