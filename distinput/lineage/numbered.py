@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same pipeline over the numbers of records: where an element comes from follows from positions, and nothing is read."""
 
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -489,7 +490,7 @@ def flat_numbers(element: Any) -> Ints:
     if len(arrays) == 1 and arrays[0].ndim == 1:
         return arrays[0][:, None]
     rows = min(len(array) for array in arrays)
-    return np.concatenate([array[:rows].reshape(rows, -1) for array in arrays], axis=1)
+    return np.concatenate([array[:rows].reshape(rows, math.prod(array.shape[1:])) for array in arrays], axis=1)
 
 
 def numbered(node: Node, *, read: bool = False, ordered: bool = True) -> Numbered:

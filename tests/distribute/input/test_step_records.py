@@ -45,6 +45,16 @@ def test_a_step_is_made_of_the_records_that_were_located(
             dataset.locate(len(steps), epoch=epoch, read=found.read)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_replica_without_rows_of_records_beside_each_other(count: int) -> None:
+    found = corpus("text", (3,))
+    both = di.data.Dataset.zip(found.dataset(), found.dataset()).batch(2)
+    dataset = mirrored(count).experimental_distribute_dataset(both)
+    for step, rows in enumerate(([0, 0, 1, 1], [2, 2])):
+        assert told(dataset.locate(step, read=True)) == rows
+        assert told(dataset.locate(step, count - 1, read=True)) == (rows[2:] if count == 2 else [])
+
+
 @settings(max_examples=cases(12, 500))
 @given(pipelines(), st.integers(1, 3), CUTS, st.integers(0, 1), st.data())
 def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, options: Any, epoch: int, data: Any) -> None:
