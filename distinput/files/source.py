@@ -18,7 +18,7 @@ from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgu
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
-from distinput.files.paths import file_system, local_path
+from distinput.files.paths import file_system, is_web, local_path
 from distinput.files.range_requests import (
     BytesLike,
     FileMetadata,
@@ -27,7 +27,6 @@ from distinput.files.range_requests import (
     facts_in,
     facts_of,
     fetch,
-    is_web,
     ukey_of,
 )
 from distinput.files.remote import RemoteFile, RemoteStream
@@ -220,25 +219,60 @@ class LocalFile(io.FileIO):
         super().__init__(path, "rb")
         status = os.fstat(self.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
+        # Where the open file itself stands is changed by forks of this process as well.
+        self._at = None if self.size is None or not hasattr(os, "preadv") else 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        if self._at is None:
+            return super().seek(offset, whence)
+        if whence == os.SEEK_CUR:
+            offset, whence = self._at + offset, os.SEEK_SET
+        self._at = super().seek(offset, whence)
+        return self._at
+
+    def tell(self) -> int:
+        return super().tell() if self._at is None else self._at
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
             return self.readall()
-        found = super().read(size)
-        if not found or len(found) == size or self.size is None:
-            return found or b""
-        parts, left = [found], size - len(found)
-        while left and (found := super().read(left)):
+        parts, left = [], size
+        while left and (found := self._read(left)):
             parts.append(found)
             left -= len(found)
+            if self.size is None:
+                break
+        return b"".join(parts)
+
+    def readall(self) -> bytes:
+        if self._at is None:
+            return super().readall()
+        parts = []
+        while found := self._read(max(_LEAST_ROOM, (self.size or 0) - self._at)):
+            parts.append(found)
         return b"".join(parts)
 
     def readinto(self, buffer: Any, /) -> int:
-        view = memoryview(buffer).cast("B")
-        done = super().readinto(view) or 0
-        while self.size is not None and 0 < done < len(view) and (got := super().readinto(view[done:])):
+        view, done = memoryview(buffer).cast("B"), 0
+        while done < len(view) and (got := self._read_into(view[done:])):
             done += got
+            if self.size is None:
+                break
         return done
+
+    def _read(self, size: int) -> bytes:
+        if self._at is None:
+            return super().read(size) or b""
+        found = os.pread(self.fileno(), size, self._at)
+        self._at += len(found)
+        return found
+
+    def _read_into(self, view: memoryview) -> int:
+        if self._at is None:
+            return super().readinto(view) or 0
+        got = os.preadv(self.fileno(), [view], self._at)
+        self._at += got
+        return got
 
 
 # ----------------------------------------------------------------------------
