@@ -344,7 +344,8 @@ def _listed(table: FileTable, some: list[int]) -> list[_Stamp]:
 def _listed_version(table: FileTable, index: int) -> str:
     """That of a file as it was listed; where none was, that of a local file now; empty: not known."""
     if table.stamps is not None:
-        return table.stamps.row(index).decode()
+        listed: str = table.stamps.row(index).decode()
+        return listed
     path = table.path(index)
     stamp = None if local_path(path) is None else _stamp(path)
     return "" if stamp is None else stamp[1]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fingerprints: what a pipeline is, as a small JSON value, and how two of them differ, in words."""
 
+import os
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from distinput.columns.state import BOUND, Digest, State, is_count, is_mark
 from distinput.errors import InvalidArgumentError, StateError
+from distinput.files.paths import local_path
 from distinput.names.words import shown
 from distinput.plan.families import Neighbours
 from distinput.plan.node import Node
@@ -311,8 +313,9 @@ def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozens
         ("tags", "version", "times", copied),
     ):
         if fact in a and fact in b and a[fact] != b[fact] and name not in allowed:
-            first = f": {which} has" if which else "; one or more have"
-            yield f"names files that are not those of {when}{first} another {noun}; may_differ={name!r} {cure}"
+            change = f"has another {noun}" if os.path.exists(local_path(which) or os.curdir) else "is gone"
+            first = f": {which} {change}" if which else f"; one or more have another {noun}"
+            yield f"names files that are not those of {when}{first}; may_differ={name!r} {cure}"
 
 
 def _count(number: Any) -> str:
