@@ -310,6 +310,11 @@ class NamesFingerprint:
         except OSError:
             return -1
 
+    @staticmethod
+    def is_gone(path: str) -> bool:
+        """True if there is no such file now."""
+        return _stamp(path) is _GONE
+
     def stamps(self) -> dict[str, Any]:
         """The words derived from current sizes and times; those that are unknown are left out."""
         some = evenly(len(self._texts), MOST_STAMPS).tolist()

@@ -4,6 +4,7 @@
 import io
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -234,45 +235,27 @@ class LocalFile(io.FileIO):
         return super().tell() if self._at is None else self._at
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or size < 0:
-            return self.readall()
-        parts, left = [], size
-        while left and (found := self._read(left)):
+        if self._at is None:
+            return super().read(-1 if size is None else size) or b""
+        parts, left = [], sys.maxsize if size is None or size < 0 else size
+        most = max(_LEAST_ROOM, (self.size or 0) - self._at)
+        while left and (found := os.pread(self.fileno(), min(left, most), self._at)):
             parts.append(found)
+            self._at += len(found)
             left -= len(found)
-            if self.size is None:
-                break
         return b"".join(parts)
 
     def readall(self) -> bytes:
-        if self._at is None:
-            return super().readall()
-        parts = []
-        while found := self._read(max(_LEAST_ROOM, (self.size or 0) - self._at)):
-            parts.append(found)
-        return b"".join(parts)
+        return self.read()
 
     def readinto(self, buffer: Any, /) -> int:
+        if self._at is None:
+            return super().readinto(buffer) or 0
         view, done = memoryview(buffer).cast("B"), 0
-        while done < len(view) and (got := self._read_into(view[done:])):
+        while done < len(view) and (got := os.preadv(self.fileno(), [view[done:]], self._at)):
             done += got
-            if self.size is None:
-                break
+            self._at += got
         return done
-
-    def _read(self, size: int) -> bytes:
-        if self._at is None:
-            return super().read(size) or b""
-        found = os.pread(self.fileno(), size, self._at)
-        self._at += len(found)
-        return found
-
-    def _read_into(self, view: memoryview) -> int:
-        if self._at is None:
-            return super().readinto(view) or 0
-        got = os.preadv(self.fileno(), [view], self._at)
-        self._at += got
-        return got
 
 
 # ----------------------------------------------------------------------------

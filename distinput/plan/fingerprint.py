@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fingerprints: what a pipeline is, as a small JSON value, and how two of them differ, in words."""
 
-import os
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -9,7 +8,6 @@ import numpy as np
 
 from distinput.columns.state import BOUND, Digest, State, is_count, is_mark
 from distinput.errors import InvalidArgumentError, StateError
-from distinput.files.paths import local_path
 from distinput.names.words import shown
 from distinput.plan.families import Neighbours
 from distinput.plan.node import Node
@@ -313,7 +311,7 @@ def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozens
         ("tags", "version", "times", copied),
     ):
         if fact in a and fact in b and a[fact] != b[fact] and name not in allowed:
-            change = f"has another {noun}" if os.path.exists(local_path(which) or os.curdir) else "is gone"
+            change = "is gone" if which and _names(step).is_gone(which) else f"has another {noun}"
             first = f": {which} {change}" if which else f"; one or more have another {noun}"
             yield f"names files that are not those of {when}{first}; may_differ={name!r} {cure}"
 
