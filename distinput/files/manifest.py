@@ -14,8 +14,8 @@ from distinput.columns.column import Dense, Ints, Strings
 from distinput.columns.state import Digest, common_folder, evenly, texts_of
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.folder import is_utf8
-from distinput.files.paths import Paths, ask_each, file_system, list_matching, local_path
-from distinput.files.range_requests import is_web, ukey_of
+from distinput.files.paths import Paths, ask_each, file_system, is_web, list_matching, local_path
+from distinput.files.range_requests import facts_in, ukey_of
 from distinput.files.sink import Sink
 from distinput.files.source import naming, open_binary, size_of, version_of
 from distinput.names.lazy import dataclass, library
@@ -253,7 +253,10 @@ MOST_REMOTE = 16
 _MOST_EACH = 8
 """Most files that get a word each, so that an error can name the one that differs."""
 
-_Stamp = tuple[int, str] | None
+_Stamp = tuple[int, str] | tuple[int, str, str] | None
+"""Size and version of a file, the same on all machines, and the tag that a web server gives the version; None: not known."""
+
+_GONE = -1, "gone"
 
 
 class NamesFingerprint:
@@ -307,16 +310,24 @@ class NamesFingerprint:
         except OSError:
             return -1
 
+    @staticmethod
+    def is_gone(path: str) -> bool:
+        """True if there is no such file now."""
+        return _stamp(path) is _GONE
+
     def stamps(self) -> dict[str, Any]:
         """The words derived from current sizes and times; those that are unknown are left out."""
         some = evenly(len(self._texts), MOST_STAMPS).tolist()
         stamps = self._looked_up(some) if self._table is None else _listed(self._table, some)
         sizes, times = [[None if stamp is None else stamp[part] for stamp in stamps] for part in (0, 1)]
+        tags = [stamp[2:] for stamp in stamps if stamp is not None]
         words: dict[str, Any] = {}
         if sizes and None not in sizes:
             words["sizes"] = Digest().add(sizes).word
         if times and None not in times and "" not in times:
             words["times"] = Digest().add(times).word
+        if any(tags) and len(tags) == len(stamps):
+            words["tags"] = Digest().add(tags).word
         if self._each:
             words["each"] = [
                 name + ("" if stamp is None else Digest(2).add(stamp).word)
@@ -332,22 +343,37 @@ class NamesFingerprint:
 
 
 def _listed(table: FileTable, some: list[int]) -> list[_Stamp]:
-    stamps = table.stamps
-    return [(int(table.sizes[i]), "" if stamps is None else stamps.row(i).decode()) for i in some]
+    return [(int(table.sizes[i]), _listed_version(table, i)) for i in some]
+
+
+def _listed_version(table: FileTable, index: int) -> str:
+    """That of a file as it was listed; where none was, that of a local file now; empty: not known."""
+    if table.stamps is not None:
+        listed: str = table.stamps.row(index).decode()
+        return listed
+    path = table.path(index)
+    stamp = None if local_path(path) is None else _stamp(path)
+    return "" if stamp is None else stamp[1]
 
 
 def _stamp(path: str) -> _Stamp:
-    """Size of a file and a version that is the same on all machines; None, not an error, if the file is gone."""
+    """What is known of a file now; opening one that is gone will raise the error."""
     local = local_path(path)
     if local is not None:
         try:
             status = os.stat(local)
         except (OSError, ValueError):
-            return None  # opening it will raise the error
+            return _GONE
         return status.st_size, f"{status.st_size}-{status.st_mtime_ns}"
     try:
         system, name = file_system(path)
-        # For the web, fsspec's is a hash of the URL.
-        return int(system.info(name).get("size") or 0), ukey_of(system, public_url(name) if is_web(system) else name)
+        info = system.info(name)
+        size = int(info.get("size") or 0)
+        if not is_web(system):
+            return size, ukey_of(system, name)
+        facts = facts_in(info)  # fsspec's key is a hash of the URL
+        return size, ukey_of(system, public_url(name)), facts.etag.removeprefix("W/") or facts.written
+    except FileNotFoundError:
+        return _GONE
     except Exception:  # noqa: BLE001 - whatever a store raises, its files are still identified by their names
         return None

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from glob import escape, glob, has_magic
 from io import IOBase
 from platform import node
@@ -23,6 +23,7 @@ from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
 
 pathlib = library("pathlib")  # for folders with all that is below them
+html, parse = library("html"), library("urllib.parse")  # for pages of web servers
 
 # ----------------------------------------------------------------------------
 # Braces in patterns of paths: `{a,b}` and `{000..127}` stand for several names, as in a shell.
@@ -122,17 +123,19 @@ def globbed(system: Any, pattern: str, *, folders: bool = True) -> list[str]:
     """
     from fsspec.utils import glob_translate
 
-    if not _plain(system, "glob") or ("**" in pattern and not _plain(system, "find")):
+    web = is_web(system)
+    if not (web or _plain(system, "glob")) or ("**" in pattern and not _plain(system, "find")):
         found = system.glob(pattern, detail=True)
         if not isinstance(found, dict):  # a file system that does not tell
             return list(found)
         return [name for name, described in found.items() if folders or described.get("type") != "directory"]
     name = str(system._strip_protocol(pattern))
+    name = name.replace("?", "[?]") if web else name  # there it begins a query
     magic = _MAGIC.search(name)
     root = name[: name.rfind("/", 0, magic.start()) + 1] if magic else name
     depth = None if "**" in name else name[len(root) :].count("/") + 1
     matches = re.compile(glob_translate(name)).match
-    files, below_it = _walked(system, root, depth)
+    files, below_it = _walked(system, root, depth, asks="?" in name)
     if not folders:
         return sorted(filter(matches, files))
     if root.strip("/") and (files or below_it):
@@ -153,6 +156,11 @@ def below(system: Any, folder: str) -> list[str]:
     return sorted(_walked(system, str(system._strip_protocol(folder)), None)[0]) or list(system.find(folder))
 
 
+def is_web(system: Any) -> bool:
+    """True for fsspec's file system of web servers."""
+    return "fsspec.implementations.http" in modules_of(system)
+
+
 def _plain(system: Any, name: str) -> bool:
     """True if the method of a file system is the one that all share, which walks through folders."""
     from fsspec.asyn import AsyncFileSystem
@@ -164,16 +172,17 @@ def _plain(system: Any, name: str) -> bool:
     return getattr(kind, name) is getattr(AbstractFileSystem, name)
 
 
-def _walked(system: Any, root: str, depth: int | None) -> tuple[set[str], set[str]]:
+def _walked(system: Any, root: str, depth: int | None, *, asks: bool = False) -> tuple[set[str], set[str]]:
     """The names of files, and those of folders, down to a depth.
 
     `walk` of fsspec has an `on_error`, but does not hand it on to the folders below the first one: they are listed here.
     """
     files, folders, waiting = set[str](), set[str](), [(root, 1)]
+    listing = partial(_links, system, asks) if is_web(system) else partial(system.ls, detail=True)
     while waiting:
         folder, level = waiting.pop()
         try:
-            listed = system.ls(folder, detail=True)
+            listed = listing(folder)
         except (FileNotFoundError, NotADirectoryError):
             continue
         for each in listed:
@@ -185,6 +194,21 @@ def _walked(system: Any, root: str, depth: int | None) -> tuple[set[str], set[st
                 if depth is None or level < depth:
                     waiting.append((name, level + 1))
     return files, folders
+
+
+def _links(system: Any, asks: bool, folder: str) -> list[Any]:
+    """What the page of a folder of a web server links to below that folder, as browsers read links; with queries if `asks`.
+
+    fsspec takes each link for a file, also those by which a page is sorted, and those to its own top.
+    """
+    base = f"{folder.rstrip('/')}/"
+    found = []
+    for each in system.ls(base, detail=True):
+        url = parse.urljoin(base, html.unescape(each["name"].removeprefix(base)))
+        inside = url.partition("://")[2].startswith(base.partition("://")[2])
+        if inside and "#" not in url and (asks or "?" not in url):
+            found.append({**each, "name": url})
+    return found
 
 
 # ----------------------------------------------------------------------------

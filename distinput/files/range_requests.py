@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from distinput.errors import DataLossError, UnimplementedError
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
-from distinput.files.paths import file_system, modules_of, told_by
+from distinput.files.paths import file_system, is_web, modules_of, told_by
 from distinput.files.retries import ShortAnswerError, persistently
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
@@ -98,11 +98,6 @@ def _told(facts: FileMetadata) -> str:
 
 _AT_A_TIME = 8
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
-
-
-def is_web(system: Any) -> bool:
-    """True for fsspec's file system of web servers."""
-    return "fsspec.implementations.http" in modules_of(system)
 
 
 def ukey_of(system: Any, name: str) -> str:

@@ -4,6 +4,7 @@
 import io
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +19,7 @@ from distinput.errors import DataLossError, FailedPreconditionError, InvalidArgu
 from distinput.files.compression import Compression, Inflater, compression_of
 from distinput.files.local_cache import local_cache
 from distinput.files.mounts import retries_of
-from distinput.files.paths import file_system, local_path, told_by
+from distinput.files.paths import file_system, is_web, local_path, told_by
 from distinput.files.range_requests import (
     BytesLike,
     FileMetadata,
@@ -27,7 +28,6 @@ from distinput.files.range_requests import (
     facts_in,
     facts_of,
     fetch,
-    is_web,
     sends_whole,
     ukey_of,
 )
@@ -234,24 +234,41 @@ class LocalFile(io.FileIO):
         super().__init__(path, "rb")
         status = os.fstat(self.fileno())
         self.size = status.st_size if stat.S_ISREG(status.st_mode) else None
+        # Where the open file itself stands is changed by forks of this process as well.
+        self._at = None if self.size is None or not hasattr(os, "preadv") else 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        if self._at is None:
+            return super().seek(offset, whence)
+        if whence == os.SEEK_CUR:
+            offset, whence = self._at + offset, os.SEEK_SET
+        self._at = super().seek(offset, whence)
+        return self._at
+
+    def tell(self) -> int:
+        return super().tell() if self._at is None else self._at
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or size < 0:
-            return self.readall()
-        found = super().read(size)
-        if not found or len(found) == size or self.size is None:
-            return found or b""
-        parts, left = [found], size - len(found)
-        while left and (found := super().read(left)):
+        if self._at is None:
+            return super().read(-1 if size is None else size) or b""
+        parts, left = [], sys.maxsize if size is None or size < 0 else size
+        most = max(_LEAST_ROOM, (self.size or 0) - self._at)
+        while left and (found := os.pread(self.fileno(), min(left, most), self._at)):
             parts.append(found)
+            self._at += len(found)
             left -= len(found)
         return b"".join(parts)
 
+    def readall(self) -> bytes:
+        return self.read()
+
     def readinto(self, buffer: Any, /) -> int:
-        view = memoryview(buffer).cast("B")
-        done = super().readinto(view) or 0
-        while self.size is not None and 0 < done < len(view) and (got := super().readinto(view[done:])):
+        if self._at is None:
+            return super().readinto(buffer) or 0
+        view, done = memoryview(buffer).cast("B"), 0
+        while done < len(view) and (got := os.preadv(self.fileno(), [view[done:]], self._at)):
             done += got
+            self._at += got
         return done
 
 

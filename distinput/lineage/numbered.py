@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same pipeline over the numbers of records: where an element comes from follows from positions, and nothing is read."""
 
+import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -489,7 +490,7 @@ def flat_numbers(element: Any) -> Ints:
     if len(arrays) == 1 and arrays[0].ndim == 1:
         return arrays[0][:, None]
     rows = min(len(array) for array in arrays)
-    return np.concatenate([array[:rows].reshape(rows, -1) for array in arrays], axis=1)
+    return np.concatenate([array[:rows].reshape(rows, math.prod(array.shape[1:])) for array in arrays], axis=1)
 
 
 def numbered(node: Node, *, read: bool = False, ordered: bool = True) -> Numbered:
@@ -595,15 +596,13 @@ class _Numbering:
         """Records beside each other; those of a `range` that only counts the others are left out."""
         told = [source for source in node.sources if not only_counts(source)]
         kept = told or list(node.sources)
-        n = [source.count_elements() for source in node.sources]
+        n = [source.count_elements() for source in node.sources if source not in kept]
+        if UNKNOWN in n:
+            raise _refused(node, "nobody knows where the numbers beside the records end")
         parts = tuple([self.of(source) for source in kept])
-        made: Node = parts[0]
-        if len(parts) > 1:
-            made = Zip(structure_of(tuple(range(len(parts)))), parts, origin=node.origin)
+        made = parts[0] if len(parts) == 1 else Zip(structure_of(tuple(range(len(parts)))), parts, origin=node.origin)
         ends = [size for size in n if size >= 0]
-        if len(kept) < len(n) and ends and UNKNOWN not in n:
-            return Take(made, min(ends), origin=node.origin)
-        return made
+        return Take(made, min(ends), origin=node.origin) if ends else made
 
     def _kept(self, node: Cache) -> Node:
         below = self.of(node.inputs[0])

@@ -84,8 +84,9 @@ class FragmentReader(FileReader):
 
     @cached_property
     def names(self) -> NamesFingerprint:
-        """The files of the fragments, as they were listed."""
-        return NamesFingerprint(self.fragments.files.names, self.fragments.files)
+        """The files of the fragments, as they were listed if versions were."""
+        files = self.fragments.files
+        return NamesFingerprint(files.names, None if files.stamps is None else files)
 
     @cached_property
     def spec(self) -> Spec:

@@ -285,7 +285,11 @@ def _of_snapshot(_: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozens
 
 
 def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozenset[str], when: str) -> Iterator[str]:
-    if not ("files" in a and "files" in b):
+    if "files" not in b:
+        return
+    if "files" not in a:  # what names no file that is there is text
+        if "sizes" not in allowed:
+            yield f"named files {when}, of which the first is gone; may_differ='sizes' goes on all the same"
         return
     if a["files"] != b["files"]:
         yield f"names {_count(a['files'])} here and {_count(b['files'])} {when}"
@@ -300,14 +304,16 @@ def _of_files(step: Node, a: dict[str, Any], b: dict[str, Any], allowed: frozens
             "moved there together"
         )
     which = _which(step, a, b, slice(4, 8))
-    for fact, cure in (
-        ("sizes", "may_differ='sizes' reads on at the same places, whatever the files hold now"),
-        ("times", "may_differ='times' says that they hold the same, for example because they were copied"),
+    copied = "says that they hold the same, for example because they were copied"
+    for fact, noun, name, cure in (
+        ("sizes", "size", "sizes", "reads on at the same places, whatever the files hold now"),
+        ("times", "time of change", "times", copied),
+        ("tags", "version", "times", copied),
     ):
-        if fact in a and fact in b and a[fact] != b[fact] and fact not in allowed:
-            first = f": {which} has" if which else "; one or more have"
-            noun = "size" if fact == "sizes" else "time of change"
-            yield f"names files that are not those of {when}{first} another {noun}; {cure}"
+        if fact in a and fact in b and a[fact] != b[fact] and name not in allowed:
+            change = "is gone" if which and _names(step).is_gone(which) else f"has another {noun}"
+            first = f": {which} {change}" if which else f"; one or more have another {noun}"
+            yield f"names files that are not those of {when}{first}; may_differ={name!r} {cure}"
 
 
 def _count(number: Any) -> str:

@@ -108,7 +108,7 @@ def _whole_order(node: Node, epoch: int) -> Ints | None:
         for start in range(0, max(0, records.node.size), _AT_A_TIME):
             steps = np.arange(start, min(start + _AT_A_TIME, records.node.size))
             for element in records.elements(steps, epoch):
-                rows.append(element.reshape(len(element), -1)[:, 0] if element.ndim > 1 else element[:1])
+                rows.append(element[:, 0] if element.ndim > 1 else element[:1])
                 left -= len(rows[-1])
             if left < 0:
                 return None

@@ -13,8 +13,7 @@ from distinput.columns.block import Block, Failure, is_defect, trouble_of
 from distinput.columns.rows import RowQueue, Stream
 from distinput.columns.state import Mark, State
 from distinput.errors import CancelledError, DataLossError, InvalidArgumentError, NotFoundError
-from distinput.files.paths import file_system, local_path
-from distinput.files.range_requests import is_web
+from distinput.files.paths import file_system, is_web, local_path
 from distinput.files.source import stamp_of, stamped
 from distinput.formats.format import Portion
 from distinput.run.run import Run

@@ -52,13 +52,16 @@ def test_stamps_depend_on_the_order_of_files(files: list[Path]) -> None:
     assert names(*files).stamps()["sizes"] != names(*files[::-1]).stamps()["sizes"]
 
 
-def test_a_file_that_is_gone_is_left_to_whoever_opens_it(files: list[Path]) -> None:
+def test_a_file_that_is_gone_is_another_one_and_hides_no_other(files: list[Path]) -> None:
     whole = names(*files).stamps()
     files[2].unlink()
-    found = names(*files).stamps()
-    assert set(found) == {"each"}
-    assert found["each"][:2] == whole["each"][:2]
-    assert whole["each"][2].startswith(found["each"][2])
+    gone = names(*files).stamps()
+    assert set(gone) == set(whole)
+    assert all(gone[fact] != whole[fact] for fact in ("sizes", "times"))
+    assert gone["each"][:2] == whole["each"][:2]
+    assert whole["each"][2][:4] == gone["each"][2][:4]
+    files[1].write_bytes(b"longer")
+    assert names(*files).stamps()["sizes"] != gone["sizes"]
 
 
 def test_many_files_have_no_words_of_their_own(tmp_path: Path) -> None:
@@ -111,6 +114,6 @@ def test_remote_files_are_asked_unless_they_are_many(monkeypatch: pytest.MonkeyP
         assert names("memory://facts/a", "memory://facts/b").stamps()["sizes"] != before["sizes"]
         monkeypatch.setattr(manifest, "MOST_REMOTE", 1)
         assert set(names("memory://facts/a", "memory://facts/b").stamps()) == {"each"}
-        assert set(names("memory://facts/gone").stamps()) == {"each"}
+        assert set(names("memory://facts/gone").stamps()) == {"each", "sizes", "times"}
     finally:
         system.rm("/facts", recursive=True)

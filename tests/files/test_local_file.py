@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-import io
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,11 @@ from distinput.files.source import EMPTY, FileStream, LocalFile
 
 
 @pytest.fixture
-def short() -> Iterator[None]:
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The operating system reads at most seven bytes at a time."""
-
-    class Short(io.FileIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read(size if size is None or size < 0 else min(size, 7)) or b""
-
-        def readinto(self, buffer: Any, /) -> int | None:
-            return super().readinto(memoryview(buffer)[:7])
-
-    LocalFile.__bases__ = (Short,)
-    yield
-    LocalFile.__bases__ = (io.FileIO,)
+    pread, preadv = os.pread, os.preadv
+    monkeypatch.setattr(os, "pread", lambda file, size, at: pread(file, min(size, 7), at))
+    monkeypatch.setattr(os, "preadv", lambda file, buffers, at: preadv(file, [buffers[0][:7]], at))
 
 
 @pytest.mark.usefixtures("short")
@@ -45,21 +37,32 @@ def test_reads_are_whole(tmp_path: Path) -> None:
         assert file.read(10) == content[95:]
 
 
-def test_the_end_of_a_file_is_looked_for_once(tmp_path: Path) -> None:
-    path, calls = tmp_path / "a", []
+def test_the_end_of_a_file_is_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, calls, preadv = tmp_path / "a", [], os.preadv
 
-    class Counted(io.FileIO):
-        def readinto(self, buffer: Any, /) -> int | None:
-            calls.append(len(buffer))
-            return super().readinto(buffer)
+    def counted(file: int, buffers: Any, at: int) -> int:
+        calls.append(len(buffers[0]))
+        return preadv(file, buffers, at)
 
     path.write_bytes(bytes(100))
-    LocalFile.__bases__ = (Counted,)
-    try:
-        with FileStream(str(path)) as source:
-            assert [len(source.more(EMPTY, 101)[0]), *calls] == [100, 101, 1]
-    finally:
-        LocalFile.__bases__ = (io.FileIO,)
+    monkeypatch.setattr(os, "preadv", counted)
+    with FileStream(str(path)) as source:
+        assert [len(source.more(EMPTY, 101)[0]), *calls] == [100, 101, 1]
+
+
+@pytest.mark.parametrize("size", [0, 10, 100_000])
+def test_it_is_a_file_as_those_of_python(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(bytes(range(256)) * (size // 256) + bytes(size % 256))
+    with LocalFile(str(path)) as file, path.open("rb", buffering=0) as plain:
+        for offset, whence in ((3, 0), (2, 1), (-4, 2), (size + 9, 0), (0, 0), (1, 1)):
+            if not (whence == 2 and offset + size < 0):
+                assert file.seek(offset, whence) == plain.seek(offset, whence)
+            assert (file.read(3), file.tell()) == (plain.read(3), plain.tell())
+        assert (file.read(), file.tell(), file.read()) == (plain.read(), plain.tell(), b"")
+        for wrong in (file, plain):
+            with pytest.raises(OSError, match="Invalid argument"):
+                wrong.seek(-1)
 
 
 def test_what_a_file_gains_while_it_is_read_is_read(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """A child of a busy program runs a pipeline to its end, whatever other threads did when it was forked."""
 
 import gc
+import gzip
 import importlib.metadata
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +216,35 @@ def test_an_iteration_in_one_thread_goes_on_in_a_child() -> None:
 
     assert status_of(goes_on) == 0
     goes_on()
+
+
+LINES = [b"%09d" % number for number in range(30_000)]
+FILES: dict[str, Callable[[str], Any]] = {
+    "text": di.data.TextLineDataset,
+    "text.gz": di.data.TextLineDataset,
+    "csv": lambda path: di.data.CsvDataset(path, [di.string], header=False).map(lambda line: line),
+    "bin": lambda path: di.data.FixedLengthRecordDataset(path, 10).map(lambda line: line[:9]),
+    "npy": lambda path: di.data.NpyDataset(path, memory_map=False).map(lambda number: b"%09d" % number),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_that_a_child_reads_on_is_read_on_by_the_parent(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "npy":
+        np.save(path, np.arange(len(LINES)))
+    else:
+        with gzip.open(path, "wb") if kind.endswith("gz") else path.open("wb") as file:
+            file.writelines([line + b"\n" for line in LINES])
+    iterator = iter(FILES[kind](str(path)))
+    first = next(iterator)
+
+    def goes_on() -> None:
+        with suppress(di.errors.FailedPreconditionError):  # a thread of the parent reads ahead
+            assert list(iterator) == LINES[1:]
+
+    assert status_of(goes_on) == 0
+    assert [first, *iterator] == LINES
 
 
 @pytest.mark.parametrize("kind", ["cache", "shared", "snapshot", "snapshot of shards"])

@@ -13,6 +13,8 @@ import pytest
 
 import distinput as di
 from distinput.errors import StateError
+from distinput.testing.range_server import RangeServer
+from tests.distribute.workers import on_workers, with_policy
 
 Dataset = di.data.Dataset
 Text = di.data.TextLineDataset
@@ -79,6 +81,70 @@ def test_a_file_that_was_written_again(folder: Path, way: str) -> None:
         make(names).restore(state)
     if way == "map":
         assert list(make(names).restore(state, may_differ="sizes")) == rest
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "gone, other, says",
+    [
+        ("a.txt", "b.txt", "the first is gone"),
+        ("b.txt", "a.txt", r"a\.txt has another size"),
+        ("b.txt", "c.txt", r"b\.txt is gone"),
+    ],
+)
+def test_a_file_that_is_gone_hides_no_other_that_changed(
+    folder: Path, way: str, gone: str, other: str, says: str
+) -> None:
+    names = ["a.txt", "b.txt"]
+    state, rest = stopped(WAYS[way](names), 3)
+    os.remove(gone)
+    Path(other).write_text("".join(f"z{i}\n" for i in range(5)))
+    with pytest.raises(StateError, match=says):
+        WAYS[way](names).restore(state)
+    if way == "map":
+        assert list(WAYS[way](names).restore(state, may_differ="sizes")) == rest
+
+
+def test_a_file_of_the_web_that_was_replaced(folder: Path) -> None:
+    pytest.importorskip("aiohttp")
+    with RangeServer(folder) as server:
+        names = [f"{server.url}/{name}.txt" for name in ("a", "b")]
+        state, rest = stopped(Text(names), 3)
+        assert list(Text(names).restore(state)) == rest
+        Path("b.txt").write_text("".join(f"z{i}\n" for i in range(5)))
+        with pytest.raises(StateError, match=r"b\.txt has another version; may_differ='times'"):
+            Text(names).restore(state)
+        assert list(Text(names).restore(state, may_differ="times")) == [*rest[:2], *[b"z%d" % i for i in range(5)]]
+
+
+@pytest.mark.parametrize("policy", ["FILE", "BALANCED", "DATA"])
+def test_a_file_that_was_written_again_while_workers_share_it(folder: Path, policy: str) -> None:
+    def begun(strategy: Any, worker: int) -> Any:
+        dataset = with_policy(Text(["a.txt", "b.txt"]).batch(4), di.data.experimental.AutoShardPolicy[policy])
+        with iter(strategy.experimental_distribute_dataset(dataset)) as iterator:
+            next(iterator)
+            return iterator.state()
+
+    def goes_on(strategy: Any, worker: int) -> Any:
+        dataset = with_policy(Text(["a.txt", "b.txt"]).batch(4), di.data.experimental.AutoShardPolicy[policy])
+        return list(strategy.experimental_distribute_dataset(dataset).restore(states))
+
+    states = on_workers([1, 1], begun)
+    for name in ("a", "b"):
+        Path(f"{name}.txt").write_text("".join(f"z{i}\n" for i in range(5)))
+        os.utime(f"{name}.txt", (5, 5))
+    assert [type(each) for each in on_workers([1, 1], goes_on)] == [StateError] * 2
+
+
+def test_what_was_saved_again_in_the_same_folder(folder: Path) -> None:
+    for first in (0, 100):
+        shutil.rmtree("saved", ignore_errors=True)
+        Dataset.range(first, first + 9).save("saved")
+        os.utime(next(Path("saved").glob("*.arrow")), (first, first))
+        if not first:
+            state, _ = stopped(Dataset.load("saved"), 5)
+    with pytest.raises(StateError, match="another time of change"):
+        Dataset.load("saved").restore(state)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -158,7 +158,7 @@ def of_pipeline(node: Node) -> list[Any]:
 def _of_step(step: Node) -> dict[str, Any]:
     given = {name: _text(value) for name, value in step.arguments().items() if name not in step.indifferent}
     found = {"op": step.op, "inputs": len(step.inputs), "given": given, **step.identity, **step.file_facts()}
-    return {name: fact for name, fact in found.items() if name not in ("each", "root", "step", "times")}
+    return {name: fact for name, fact in found.items() if name not in ("each", "root", "step", "tags", "times")}
 
 
 def _text(value: Any) -> str:

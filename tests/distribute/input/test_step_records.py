@@ -45,6 +45,38 @@ def test_a_step_is_made_of_the_records_that_were_located(
             dataset.locate(len(steps), epoch=epoch, read=found.read)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_replica_without_rows_of_records_beside_each_other(count: int) -> None:
+    found = corpus("text", (3,))
+    both = di.data.Dataset.zip(found.dataset(), found.dataset()).batch(2)
+    dataset = mirrored(count).experimental_distribute_dataset(both)
+    for step, rows in enumerate(([0, 0, 1, 1], [2, 2])):
+        assert told(dataset.locate(step, read=True)) == rows
+        assert told(dataset.locate(step, count - 1, read=True)) == (rows[2:] if count == 2 else [])
+
+
+@settings(max_examples=cases(12, 200))
+@given(corpora, st.lists(st.integers(0, 30) | st.none(), min_size=1, max_size=2), st.booleans(), st.integers(1, 5))
+def test_numbers_beside_records_end_the_pass(found: Corpus, ends: list[int | None], first: bool, size: int) -> None:
+    numbers = [di.data.Dataset.counter() if end is None else di.data.Dataset.range(end) for end in ends]
+    beside = [*numbers, found.dataset()] if first else [found.dataset(), *numbers]
+    ds = di.data.Dataset.zip(tuple(beside)).map(lambda *each: each[-1 if first else 0]).batch(size)
+    dataset = mirrored(1).experimental_distribute_dataset(ds)
+    steps = [ids([step]) for step in dataset]
+    assert [told(dataset.locate(step, read=found.read)) for step in range(len(steps))] == steps
+    with pytest.raises(IndexError, match=f"no step {len(steps)}"):
+        dataset.locate(len(steps), read=found.read)
+
+
+def test_numbers_beside_records_that_nobody_can_count_are_refused() -> None:
+    some = di.data.Dataset.range(9).filter(lambda x: x < 4)
+    both = di.data.Dataset.zip(corpus("text", (7,)).dataset(), some).batch(2)
+    with pytest.raises(
+        di.errors.UnimplementedError, match=r"zip.*nobody knows where the numbers beside the records end"
+    ):
+        mirrored(1).experimental_distribute_dataset(both).locate(0, read=True)
+
+
 @settings(max_examples=cases(12, 500))
 @given(pipelines(), st.integers(1, 3), CUTS, st.integers(0, 1), st.data())
 def test_when_is_the_inverse_of_locate(drawn: tuple[Corpus, Any], r: int, options: Any, epoch: int, data: Any) -> None:
