@@ -123,10 +123,10 @@ def applied(
             deadline = now + PACE_SECONDS
             try:
                 while True:
-                    begin, wanted = now, min(first + len(results) + stride, end)
+                    begin, stop = now, min(first + len(results) + stride, end)
                     # `extend` keeps what was made before an error.
-                    results.extend(islice(calls, wanted - first - len(results)))
-                    if first + len(results) < wanted:
+                    results.extend(islice(calls, stop - first - len(results)))
+                    if first + len(results) < stop:
                         raise stopped()
                     if len(results) <= stride:
                         each = bytes_of(results[0])
@@ -134,8 +134,8 @@ def applied(
                         end = min(end, last + to_whole_groups(behind + last - first, group, each))
                         number = _number_type(results[0])
                     now, nbytes = clock(), nbytes + stride * _weight(results[-1], number)
-                    end = end if now <= deadline else min(end, wanted + (first - wanted - behind) % group)
-                    if wanted == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
+                    end = end if now <= deadline else min(end, stop + (first - stop - behind) % group)
+                    if stop == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
                         break
                     if now - begin < PACE_SECONDS / 8:
                         stride = min(2 * stride, _STRIDE)

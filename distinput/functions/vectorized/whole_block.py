@@ -634,7 +634,7 @@ def called_by_block(
             latest[:] = [pair]
             yield pair
 
-    most, sent = run.at_once(_FIRST), 0
+    most, position = run.at_once(_FIRST), 0
     for rows, mark_at in passing_over(kept(), state):
         if type(rows) is Failure:
             yield rows, mark_at, rows
@@ -661,8 +661,8 @@ def called_by_block(
                 yield from calling.delivered(done, part, behind(mark_at, first))
             piece = max(_FEWEST, _PIECE_BYTES / max(1.0, row_bytes))
             most = int(max(_FEWEST, min(pace, 8 * part.size, piece, _MOST)))
-            first, sent = first + part.size, sent + part.size
-            most = run.at_once(most + to_whole_groups(sent + most, group, row_bytes))
+            first, position = first + part.size, position + part.size
+            most = run.at_once(most + to_whole_groups(position + most, group, row_bytes))
 
 
 # ----------------------------------------------------------------------------
