@@ -253,12 +253,18 @@ class MapCalls(OneForOne):
     How they are called is what the first map says; what they may return is what the last one says.
     """
 
-    fails_in_place: ClassVar[bool] = True
-
     @property
     @abstractmethod
     def maps(self) -> "Sequence[Map]":
         """The maps, the first one first; all are called in the same way."""
+
+    @abstractmethod
+    def moved_over(self, shuffled: Node) -> Node:
+        """The step over its input's elements as a shuffle behind it gives them; its errors stay those of the shuffle."""
+
+    @property
+    def fails_in_place(self) -> bool:
+        return not self.maps[-1].displaced
 
     @cached_property
     def workforce(self) -> "Workforce | None":
@@ -553,6 +559,8 @@ class Map(MapCalls, Signed):
     seed: int | None = field(default=None, kw_only=True)
     executor: Any = field(default=None, kw_only=True)
     vectorize: bool | str = field(default="auto", kw_only=True)
+    displaced: bool = field(default=False, kw_only=True, repr=False)
+    """Whether it stood below a shuffle, where an error takes no batch with it."""
 
     def __post_init__(self) -> None:
         take_functions(self, "map", "map_func")
@@ -604,6 +612,9 @@ class Map(MapCalls, Signed):
     def maps(self) -> tuple["Map", ...]:
         return (self,)
 
+    def moved_over(self, shuffled: Node) -> "Map":
+        return replace(self, input=shuffled, displaced=True)
+
 
 @dataclass(frozen=True, eq=False)
 class FusedMap(Fused[Map], MapCalls):
@@ -614,6 +625,10 @@ class FusedMap(Fused[Map], MapCalls):
     Args:
       functions: the maps, the first one first; all have the same number of threads or processes.
     """
+
+    def moved_over(self, shuffled: Node) -> "FusedMap":
+        *maps, last = self.maps
+        return replace(self, input=shuffled, functions=Neighbours((*maps, replace(last, displaced=True).same_as(last))))
 
 
 def fused(first: Map | FusedMap, then: Map) -> FusedMap | None:

@@ -475,7 +475,7 @@ def _called_after(shuffle: Node) -> Node | None:
     rows = below.inputs[0]
     for step in reversed(path):
         rows = step.with_inputs((rows,))
-    return below.with_inputs((rows,))
+    return below.moved_over(rows)
 
 
 # ----------------------------------------------------------------------------

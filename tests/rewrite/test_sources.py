@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import distinput as di
+from distinput.plan.node import Node
+from distinput.rewrite.rules import rewrite
 from distinput.testing.laws import check_rewrites
+from distinput.testing.laws.trace import begun
 from tests.rewrite.running import fires, ops_after
 
 SOURCE = di.data.Dataset.from_source
@@ -89,6 +92,44 @@ def test_what_drops_errors_leaves_the_positions_of_a_buffer_to_other_elements() 
     check_rewrites(buffered.ignore_errors())
     everywhere = ROWS.map(quotient).global_shuffle(seed=1).ignore_errors()
     assert ops_after(everywhere, "call_after_global_shuffle")[-2:] == ["map", "ignore_errors"]
+
+
+def _all_of(dataset: Any, running: Node) -> list[Any]:
+    """Every element and every error of a pass that goes on behind errors."""
+    results: list[Any] = []
+    with begun(dataset.node, running) as iterator:
+        while True:
+            try:
+                results.append(next(iterator).tolist())
+            except StopIteration:
+                return results
+            except ValueError as error:
+                results.append(str(error))
+
+
+@pytest.mark.parametrize("shuffled", [lambda ds: ds.shuffle(9, seed=1), lambda ds: ds.global_shuffle(seed=1)])
+@pytest.mark.parametrize(
+    "batched",
+    [
+        lambda ds: ds.batch(4),
+        lambda ds: ds.ragged_batch(4),
+        lambda ds: ds.take(35).batch(4),
+        lambda ds: ds.batch(4).ignore_errors(),
+        lambda ds: ds.map(abs).batch(4),
+    ],
+)
+@pytest.mark.parametrize("before", [lambda ds: ds, lambda ds: ds.map(abs)])
+def test_an_error_below_a_shuffle_takes_no_more_of_a_batch_with_it(
+    before: Callable[[Any], Any], batched: Callable[[Any], Any], shuffled: Callable[[Any], Any]
+) -> None:
+    def odd(x: int) -> int:
+        if x % 4 == 0:
+            raise ValueError(f"{x} is even")
+        return x
+
+    dataset = batched(shuffled(before(ROWS).map(odd)))
+    assert _all_of(dataset, rewrite(dataset.node)[0]) == _all_of(dataset, dataset.node)
+    check_rewrites(dataset)
 
 
 @pytest.mark.parametrize(
