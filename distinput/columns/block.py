@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Never, Protocol, TypeVar, final
 
 from distinput.columns.column import Column, Dense, Ints, LazyColumn, StackError
 from distinput.columns.ragged import Objects
-from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack
+from distinput.columns.regroup import column_of, column_of_values, joined_columns, leaves_for, split, stack, whole_of
 from distinput.columns.state import Mark, State
 from distinput.names.lazy import dataclass, later, library
 from distinput.values.buffers import copy_of
 from distinput.values.leaves import STRING
 from distinput.values.nest import LEAF, Structure, component
-from distinput.values.spec import Spec
+from distinput.values.spec import LeafSpec, Spec
 
 if TYPE_CHECKING:
     from distinput.columns import python_values, sparse_rows
@@ -65,28 +65,34 @@ class Block(ABC):
         return ColumnBlock(structure, columns, len(elements))
 
     @staticmethod
-    def of_elements(structure: Structure, elements: Sequence[Any], said: Spec | None = None) -> "ColumnBlock":
+    def of_elements(
+        structure: Structure,
+        elements: Sequence[Any],
+        said: Spec | None = None,
+        column: Callable[[Sequence[Any], LeafSpec | None], Column] = column_of_values,
+    ) -> "ColumnBlock":
         """From elements as users write them.
 
         Args:
           structure: that of all elements.
           elements: at least one.
           said: what somebody has stated of them; numbers and lists of Python become that.
+          column: makes a column of its values, and of what is stated of them.
 
         Raises:
           TypeError: an element has another structure, or a leaf cannot be an array.
         """
         stated = leaves_for(structure, said) or (None,) * structure.num_leaves
         if structure.is_leaf:
-            return ColumnBlock(structure, [column_of_values(elements, stated[0])], len(elements))
+            return ColumnBlock(structure, [column(elements, stated[0])], len(elements))
         if structure.is_flat_dict and {*map(type, elements)} == {dict} and {*map(len, elements)} == {len(stated)}:
             with suppress(KeyError):
                 parts = [[element[key] for element in elements] for key in structure.keys]
-                return ColumnBlock(structure, list(map(column_of_values, parts, stated)), len(elements))
+                return ColumnBlock(structure, list(map(column, parts, stated)), len(elements))
         rows: Sequence[Any] = elements
         if not structure.is_flat_tuple or not all(type(e) is tuple and len(e) == len(stated) for e in elements):
             rows = [structure.flatten(element) for element in elements]
-        columns = [column_of_values(*each) for each in zip(zip(*rows, strict=True), stated, strict=True)]
+        columns = [column(*each) for each in zip(zip(*rows, strict=True), stated, strict=True)]
         return ColumnBlock(structure, columns, len(elements))
 
     def __len__(self) -> int:
@@ -340,6 +346,26 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
         return first
     columns = [joined_columns(parts) for parts in zip(*[b.columnar().columns for b in blocks], strict=True)]
     return ColumnBlock(first.structure, columns, sum(b.size for b in blocks))
+
+
+_FEW_BYTES = 1 << 16
+
+
+def side_by_side(first: Block, second: Block) -> ColumnBlock | None:
+    """The elements of both as views, where their arrays lie one after the other in memory; what is small beside them is copied.
+
+    Returns:
+      None where that is not so.
+    """
+    if type(first) is not ColumnBlock or type(second) is not ColumnBlock:
+        return None
+    pairs = list(zip(first.columns, second.columns, strict=True))
+    views = [whole_of(a.array, b.array) if type(a) is Dense and type(b) is Dense else None for a, b in pairs]
+    small = [a.nbytes + b.nbytes < _FEW_BYTES for view, (a, b) in zip(views, pairs, strict=True) if view is None]
+    if len(small) == len(views) or not all(small):
+        return None
+    columns = [joined_columns(pair) if view is None else Dense(view) for view, pair in zip(views, pairs, strict=True)]
+    return ColumnBlock(first.structure, columns, first.size + second.size)
 
 
 def numbers_of(block: Block) -> Ints:

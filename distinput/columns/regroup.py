@@ -357,6 +357,24 @@ def _joined(shape: tuple[int, ...], arrays: Sequence[Array]) -> Array:
     return np.concatenate(arrays, out=empty(shape, arrays[0].dtype))
 
 
+def whole_of(first: Array, second: Array) -> Array | None:
+    """The rows of both as a view; None where the second one does not begin where the first one ends, in the same memory."""
+    base: Any = first.base
+    if base is None or second.base is not base or type(base) is not np.ndarray or not base.flags.carray:
+        return None
+    if first.dtype != second.dtype or first.dtype.hasobject or first.shape[1:] != second.shape[1:]:
+        return None
+    of_rows = [array.size and array.flags.c_contiguous for array in (first, second)]
+    if not all(of_rows) or first.flags.writeable != second.flags.writeable:
+        return None
+    begin, start, end = [array.__array_interface__["data"][0] for array in (base, first, second)]
+    if start + first.nbytes != end:
+        return None
+    whole: Array = np.ndarray((len(first) + len(second), *first.shape[1:]), first.dtype, base, start - begin)
+    whole.flags.writeable = first.flags.writeable
+    return whole
+
+
 def _concat_strings(columns: Sequence[Strings]) -> Strings:
     """Joined buffers, each cut down to the strings in use where that is much less."""
     if all(c.data is columns[0].data for c in columns):

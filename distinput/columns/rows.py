@@ -2,18 +2,22 @@
 """Row queues: the rows of a stream, taken in any number, with the state that leads to each; elements that span blocks."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain, zip_longest
 from math import prod
+from operator import is_
+from sys import maxsize
 from typing import Any, final
 
-from distinput.columns.block import Block, ColumnBlock, Failure, abreast, concat_blocks
+import numpy as np
+
+from distinput.columns.block import Block, ColumnBlock, Failure, abreast, concat_blocks, side_by_side
 from distinput.columns.column import Array, Column, Dense, Strings
-from distinput.columns.regroup import as_ragged_tensors, joining, loose_rows
+from distinput.columns.regroup import as_ragged_tensors, column_of_values, joining, loose_rows
 from distinput.columns.state import Mark, State
-from distinput.values.buffers import copy_of
-from distinput.values.spec import RaggedTensorSpec, Spec
+from distinput.values.buffers import LARGE_MOST_BYTES, copy_of, empty
+from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec
 
 # ----------------------------------------------------------------------------
 # Elements that span several blocks, seen as one sequence; those that cross a border are copied when they are handed out.
@@ -250,6 +254,113 @@ def _alike(chunks: Sequence[Column]) -> bool:
 
 
 # ----------------------------------------------------------------------------
+# Rows that become one batch, copied side by side as they are made, whichever blocks they travel in.
+# ----------------------------------------------------------------------------
+
+
+_FEWEST_BYTES, _FEWEST_TOGETHER = 1 << 13, 1 << 20
+"""Arrays of fewer bytes, in an element or in a group of them, are as quickly copied when all are there."""
+
+
+class Together:
+    """Memory for the arrays in a group of elements. Each is copied there while it is in the caches, and never again.
+
+    Without it, arrays wait in memory of their own until a block of them is full, and blocks until a batch is.
+
+    Args:
+      group: how many elements are wanted together.
+
+    >>> together, elements = Together(200), [np.zeros(1024), np.ones(1024)]
+    >>> together.begin(elements[0])
+    200
+    >>> together.settle(elements, 0)
+    2
+    >>> together.column(elements).array.base is elements[0].base
+    True
+    """
+
+    def __init__(self, group: int) -> None:
+        self.group = group
+        self._rows: dict[Hashable, list[Array]] = {}  # of the array at a place in an element
+        self._arrays: dict[Hashable, Array] = {}
+        self._size = self._first = self._next = 0
+        self._fits = True
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether all large arrays of this block are here."""
+        return bool(self._rows) and self._fits
+
+    def left(self) -> int:
+        """How many elements there is room for in a block that is about to begin, as far as that is known."""
+        self._size = self._size if self._fits else 0
+        if self._next == self._size or not self._fits:
+            self._rows, self._arrays, self._next = {}, {}, 0
+        self._first = self._next
+        return self._size - self._next or maxsize
+
+    def begin(self, element: Any) -> int:
+        """How many elements there is room for in the block that begins with this one; 0: they stay where they are."""
+        if not self._rows:
+            arrays = {key: item for key, item in _items(element) if _is_plain(item)}
+            nbytes = sum([array.nbytes for array in arrays.values()])
+            few = self.group == 1 or nbytes < _FEWEST_BYTES or nbytes * self.group < _FEWEST_TOGETHER
+            if few or nbytes * self.group > LARGE_MOST_BYTES or not self._fits:
+                self._size = 0
+                return 0
+            self._size = self.group
+            for key, array in arrays.items():
+                self._arrays[key] = empty((self.group, *array.shape), array.dtype)
+                self._rows[key] = list(self._arrays[key])
+        return self._size - self._first
+
+    def settle(self, elements: list[Any], first: int) -> int:
+        """Have rows of this memory for the arrays in all elements, of which `first` have them; how many have them then."""
+        if not self.holds_all:
+            return 0
+        for place in range(first, len(elements)):
+            element = elements[place]
+            if type(element) is np.ndarray:
+                elements[place] = self._settled(None, element)
+            elif type(element) is tuple:
+                elements[place] = tuple([self._settled(key, item) for key, item in enumerate(element)])
+            elif type(element) is dict:
+                elements[place] = {key: self._settled(key, item) for key, item in element.items()}
+            self._next += 1
+        return len(elements)
+
+    def _settled(self, key: Hashable, item: Any) -> Any:
+        if type(item) is not np.ndarray:
+            return item
+        rows = self._rows.get(key, [])
+        if self._next >= len(rows) or item.dtype != rows[0].dtype or item.shape != rows[0].shape:
+            self._fits = False  # from the next block on
+            return item
+        row = rows[self._next]
+        row[...] = item
+        return row
+
+    def column(self, values: Sequence[Any], said: LeafSpec | None = None) -> Column:
+        """As `column_of_values`, with no copy where the values are the rows of this block."""
+        end = self._first + len(values)
+        for key, rows in self._rows.items():
+            if values[0] is rows[self._first] and all(map(is_, values, rows[self._first : end])):
+                return Dense(self._arrays[key][self._first : end])
+        return column_of_values(values, said)
+
+
+def _items(element: Any) -> Iterable[tuple[Hashable, Any]]:
+    if type(element) is tuple:
+        return enumerate(element)
+    return element.items() if type(element) is dict else [(None, element)]
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether a row of numbers can be copied as it is."""
+    return type(item) is np.ndarray and item.dtype.kind in "biufc" and item.ndim > 0
+
+
+# ----------------------------------------------------------------------------
 # Row queues: the rows of a stream, taken in any number, with the state that leads back to the oldest one left.
 #
 # Every op that regroups rows (batch, rebatch, window, zip, ...) uses a `RowQueue`.
@@ -315,6 +426,11 @@ class RowQueue:
         while self.size < size:
             if not self.pull():
                 return False
+            if len(self._blocks) == 2 and not self._skip:
+                (before, _), (block, state) = self._blocks
+                both = side_by_side(before, block)
+                if both is not None:
+                    self._blocks = deque([(both, state)])
         return True
 
     def whole(self, size: int) -> Block | None:

@@ -18,8 +18,8 @@ import numpy as np
 from distinput.columns.block import Block, ColumnBlock, failed
 from distinput.columns.column import Array, Column, Dense
 from distinput.columns.ragged import Arrays, Datasets, Objects, Ragged, frozen_rows, ragged_spec
-from distinput.columns.regroup import as_nest, as_stated, leaves_for, loose_rows
-from distinput.columns.rows import Stream
+from distinput.columns.regroup import as_nest, as_stated, column_of_values, leaves_for, loose_rows
+from distinput.columns.rows import Stream, Together
 from distinput.columns.state import Mark
 from distinput.errors import FailedPreconditionError
 from distinput.run.run import element_text
@@ -395,7 +395,9 @@ def listed_instead(got: str) -> str:
     return "; a list becomes a tuple, np.array(...) of it is one array" if got.startswith("(") else ""
 
 
-def formed(results: list[Any], said: Spec | None = None) -> Iterator[tuple[Block | Exception, int, int]]:
+def formed(
+    results: list[Any], said: Spec | None = None, together: Together | None = None
+) -> Iterator[tuple[Block | Exception, int, int]]:
     """Results of a function as blocks of one kind each: (block, first place, end); an error in the place of a bad result.
 
     Nearly always all results are of one kind, and then none is looked at on its own.
@@ -403,14 +405,16 @@ def formed(results: list[Any], said: Spec | None = None) -> Iterator[tuple[Block
     Args:
       results: at least one.
       said: what the user says about them.
+      together: where the arrays of some results lie; None: nowhere in particular.
     """
     if list in set(map(type, results)):
         results = [as_nest(result, said) for result in results]
     # Large arrays are copied once, by who makes batches of them, and not side by side before that.
-    step = 1 if _is_large(results[0]) else len(results)
+    column_of = column_of_values if together is None or not together.holds_all else together.column
+    step = 1 if column_of is column_of_values and _is_large(results[0]) else len(results)
     parts = [results[first : first + step] for first in range(0, len(results), step)]
     try:
-        blocks = [Block.of_elements(structure_of(part[0]), part, said) for part in parts]
+        blocks = [Block.of_elements(structure_of(part[0]), part, said, column_of) for part in parts]
     except Exception as error:  # noqa: BLE001 - which result is at fault is found below
         whole: Exception = error
     else:

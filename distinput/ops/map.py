@@ -14,7 +14,7 @@ import numpy as np
 
 from distinput.columns.block import Block, ColumnBlock, Failure, concat_blocks
 from distinput.columns.column import Dense, Ints
-from distinput.columns.rows import Stream, same
+from distinput.columns.rows import Stream, Together, same
 from distinput.columns.state import Mark, State
 from distinput.errors import InvalidArgumentError
 from distinput.functions.chain import Chain, Refills, calling
@@ -440,13 +440,13 @@ class _Pass:
                 raise error
             return Failure(error)
 
-        before, most, group = state, self.run.at_once(MOST_CALLS), self.run.group(self.node)
+        before, most, together = state, self.run.at_once(MOST_CALLS), Together(self.run.group(self.node))
         refills = Refills("map", chain.functions, each=False)
 
         def results(rows: Block) -> Iterator[Any]:
             return chain.results(rows, refills)
 
-        calls = applied(upstream, state, results, most, place, group=group, tolerant=self.run.tolerant)
+        calls = applied(upstream, state, results, most, place, together=together, tolerant=self.run.tolerant)
         for made, rows, first, mark in calls:
             if (filled := refills.error()) is not None:
                 self.note(filled, len(chain.functions) - 1, "")
@@ -455,7 +455,7 @@ class _Pass:
                 yield rows, between(before, mark, 0), rows
             else:
                 given = rows.rows(first, first + len(made))
-                yield from _formed(made, given, between(before, mark, len(made)), refused, chain.said)
+                yield from _formed(made, given, between(before, mark, len(made)), refused, chain.said, together)
             before = mark
 
     def note(self, error: Exception, index: int, element: str) -> None:
@@ -471,9 +471,10 @@ def _formed(
     at: Callable[[int], Mark],
     refused: Callable[[Exception, Any], Failure],
     said: Spec | None,
+    together: Together | None = None,
 ) -> Iterator[MadeBlock]:
     """Results as blocks, with their arguments; `refused` raises, or returns a failure, for a result that is not an element."""
-    for made, first, end in formed(results, said):
+    for made, first, end in formed(results, said, together):
         if isinstance(made, Block):
             yield made, behind(at, first), given.rows(first, end)
         else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Self, Ty
 import numpy as np
 
 from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_files, trouble_of
-from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
+from distinput.columns.rows import PACE_SECONDS, Stream, Together, passing_over
 from distinput.columns.state import Mark, State
 from distinput.kernels.kernel import Flag
 from distinput.names.lazy import dataclass, later, without_secrets
@@ -49,6 +49,9 @@ MOST_CALLS = 4096
 
 _RESULT_BYTES = 1 << 20
 """Bytes of results kept for one block: more would be fresh memory each time, and would leave the caches before it is used."""
+
+_WARM_BYTES = 1 << 18
+"""Bytes of results that are copied at a time to where they lie together."""
 
 _GROUP_BYTES = 1 << 22
 """Bytes of the results of a group, which a block may hold beyond these: it becomes a batch without another copy."""
@@ -96,17 +99,17 @@ def applied(
     most: int = MOST_CALLS,
     note: Callable[[Exception, Any], None] | None = None,
     *,
-    group: int = 1,
+    together: Together | None = None,
     tolerant: bool = False,
 ) -> Iterator[CalledBlock]:
     """As `called`, with the results of each block from `results_of`, one for each element and made when asked for.
 
     The loop over elements runs inside the interpreter, so a call costs little more than itself; how many calls it makes
     between two looks at the clock depends on how long the last ones took. `note` is told of an error and its element.
-    Blocks end where groups of so many results end, if that is soon.
+    Results for groups are put `together`, and blocks end where groups end, if that is soon.
     """
     clock = perf_counter
-    stride, behind = 1, 0
+    stride, behind, together = 1, 0, together or Together(1)
     for rows, mark_at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, mark_at(0)
@@ -118,33 +121,37 @@ def applied(
             if first == until:
                 until = rows.size
                 calls = results_of(rows.rows(first, until))
-            end = min(until, first + most)
-            now, nbytes, number = clock(), 0, None
+            end = min(until, first + min(most, together.left()))
+            now, nbytes, settled, number = clock(), 0, 0, None
             deadline = now + PACE_SECONDS
             try:
                 while True:
-                    begin, stride_end = now, min(first + len(results) + stride, end)
+                    begin, goal = now, min(first + len(results) + stride, end)
                     # `extend` keeps what was made before an error.
-                    results.extend(islice(calls, stride_end - first - len(results)))
-                    if first + len(results) < stride_end:
+                    results.extend(islice(calls, goal - first - len(results)))
+                    if first + len(results) < goal:
                         raise stopped()
                     if len(results) <= stride:
-                        each = bytes_of(results[0])
-                        last = first + max(stride, _RESULT_BYTES // each)
-                        end = min(end, last + to_whole_groups(behind + last - first, group, each))
+                        each, room = bytes_of(results[0]), together.begin(results[0])
+                        count = max(stride, _RESULT_BYTES // each)
+                        count = room or count + to_whole_groups(behind + count, together.group, each)
+                        end = min(end, first + max(stride, count))
+                        most_stride = max(1, min(_STRIDE, _WARM_BYTES // each)) if room else _STRIDE
                         number = _number_type(results[0])
-                    now, nbytes = clock(), nbytes + stride * _weight(results[-1], number)
-                    end = end if now <= deadline else min(end, stride_end + (first - stride_end - behind) % group)
-                    if stride_end == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
+                    settled = together.settle(results, settled)
+                    now, nbytes = clock(), nbytes + (0 if settled else stride * _weight(results[-1], number))
+                    end = end if now <= deadline else min(end, goal + (first - goal - behind) % together.group)
+                    if goal == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
                         break
                     if now - begin < PACE_SECONDS / 8:
-                        stride = min(2 * stride, _STRIDE)
+                        stride = min(2 * stride, most_stride)
                     elif now - begin > PACE_SECONDS / 2:
                         stride = max(1, stride // 2)
             except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
                 trouble_of(error).mark = mark_at(first + len(results))
                 (note or note_element)(error, rows.shown(first + len(results)))
                 failure = error
+                together.settle(results, settled)
             if results:
                 yield results, rows, first, mark_at(first + len(results))
             first, behind = first + len(results), behind + len(results)
@@ -738,11 +745,6 @@ class Run(Closing):
     def beside(self, thread: threading.Thread, end: Callable[[], None]) -> AbstractContextManager[None]:
         """A thread for one stream; see `Threads.beside`."""
         return self._threads.beside(thread, end)
-
-    @property
-    def has_threads(self) -> bool:
-        """Whether threads are making something for it."""
-        return self._threads.alive
 
     def cancel(self) -> None:
         """Tell what is under way to end, without waiting for it."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import distinput as di
 from distinput.columns.block import Block, Failure
+from distinput.columns.rows import Together
 from distinput.columns.state import Mark
 from distinput.run.run import applied, bytes_of, called, calls_of, element_text
 from distinput.values.nest import LEAF, structure_of
@@ -149,7 +150,9 @@ def test_results_come_in_groups_unless_those_take_long(sizes: list[int], group: 
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("distinput.run.run.perf_counter", lambda: clock[0])
-        blocks = applied(stream(sizes), START, lambda rows: calls_of(call, rows, unpack=False), group=group)
+        blocks = applied(
+            stream(sizes), START, lambda rows: calls_of(call, rows, unpack=False), together=Together(group)
+        )
         for results, rows, first, _ in blocks:
             assert results == list(range(sent, sent + len(results)))
             sent += len(results)
@@ -174,8 +177,8 @@ def test_a_batch_waits_for_its_rows_together(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("vectorize", [False, "auto"])
-@pytest.mark.parametrize("group, together", [(100, True), (200, False)])
-def test_results_of_a_batch_of_few_megabytes_lie_together(vectorize: Any, group: int, *, together: bool) -> None:
+@pytest.mark.parametrize("group", [100, 200])
+def test_results_of_a_batch_lie_together(vectorize: Any, group: int) -> None:
     rows = np.arange(400 * 8_000, dtype=np.int32).reshape(400, 8_000)
 
     def call(x: np.ndarray) -> np.ndarray:
@@ -184,7 +187,7 @@ def test_results_of_a_batch_of_few_megabytes_lie_together(vectorize: Any, group:
     with iter(di.data.Dataset.from_tensor_slices(rows).map(call, vectorize=vectorize).batch(group)) as iterator:
         assert np.array_equal(np.concatenate(list(iterator)), rows + 1)
         blocks = [entry["blocks"] for name, entry in iterator.stats().items() if "map" in name]
-    assert (blocks[0] <= 400 / group + 4) == together
+    assert blocks[0] <= 400 / group + 4
 
 
 @pytest.mark.parametrize(
