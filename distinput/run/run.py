@@ -746,6 +746,11 @@ class Run(Closing):
         """A thread for one stream; see `Threads.beside`."""
         return self._threads.beside(thread, end)
 
+    @property
+    def has_threads(self) -> bool:
+        """Whether threads are making something for it."""
+        return self._threads.alive
+
     def cancel(self) -> None:
         """Tell what is under way to end, without waiting for it."""
         self.cancelled.set()
