@@ -45,7 +45,7 @@ def test_batches_of_rows_in_memory_come_many_in_a_block(name: str) -> None:
     "change",
     [
         lambda rows: rows.global_shuffle(seed=1).map_rows(lambda x: x + 1).batch(5),  # looks at all rows of a block
-        lambda rows: rows.map(lambda x: x + 1).global_shuffle(seed=1).batch(5),  # makes them before they are handed out
+        lambda rows: rows.zip(rows.map(lambda x: x + 1), rows).global_shuffle(seed=1).batch(5),  # makes them before
         lambda rows: rows.global_shuffle(seed=1).batch(5).prefetch(2),
     ],
 )
