@@ -687,12 +687,13 @@ class FileStream(Closing):
         Raises:
           DataLossError: the file ends before it.
         """
-        if self.size is not None and offset > self.size:
-            raise DataLossError(
-                f"{self.path}: has {self.size} bytes, but reading must continue at byte {offset}; the file has changed"
-            )
         with naming(self.path):
-            self._file.seek(offset)
+            end = self._file.seek(offset)  # of a file that is sent whole, if it comes before
+        size = end if self.size is None else self.size
+        if offset > size:
+            raise DataLossError(
+                f"{self.path}: has {size} bytes, but reading must continue at byte {offset}; the file has changed"
+            )
         self.offset = self._taken = offset
 
     def skip(self, size: int) -> int:
