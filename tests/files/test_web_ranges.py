@@ -182,7 +182,9 @@ def test_a_file_that_is_sent_whole_and_ends_before_a_position_is_told(size: int)
 
     with (
         StrangeServer(b"", change) as server,
-        pytest.raises(DataLossError, match=f"a.txt: has {size} bytes, but reading must continue at byte 800; the file has"),
+        pytest.raises(
+            DataLossError, match=f"a.txt: has {size} bytes, but reading must continue at byte 800; the file has"
+        ),
     ):
         FileStream(f"{server.url}/a.txt", start=800)
 
