@@ -212,7 +212,7 @@ def named_files(names: Sequence[str], chosen: Callable[[list[str]], list[str]] =
       NoMatchError: no file matches a pattern, or a directory has no files.
       DataLossError: the manifest of a directory is damaged.
     """
-    if len(names) == 1 and _is_directory(names[0]):
+    if len(names) == 1 and (local := local_path(names[0])) is not None and os.path.isdir(local):
         return _below(names[0], chosen)
     together = "\0".join(names)
     if not _PATTERN.search(together) and "/\0" not in together + "\0":
@@ -251,11 +251,6 @@ def _found(name: str, chosen: Callable[[list[str]], list[str]]) -> list[str]:
     if not _PATTERN.search(name) or (local is not None and os.path.lexists(local)):
         return [name]
     return list_matching(name, folders=False)
-
-
-def _is_directory(name: str) -> bool:
-    local = local_path(name)
-    return local is not None and os.path.isdir(local)
 
 
 def _below(directory: str, chosen: Callable[[list[str]], list[str]]) -> list[str]:

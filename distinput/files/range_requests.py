@@ -323,11 +323,10 @@ def _parts(system: Any, name: str, pieces: Sequence[tuple[int, int]]) -> list[By
     if len(pieces) == 1 or getattr(system, "async_impl", False) or getattr(system, "ranges_at_once", False):
         return ranges_of(system, name, pieces)
     shares = [pieces[first::AT_A_TIME] for first in range(min(AT_A_TIME, len(pieces)))]
-    found: dict[tuple[int, int], BytesLike] = {}
-    made = mapped(partial(ranges_of, system, name), shares, len(shares), "distinput-ranges")
-    for share, parts in zip(shares, made, strict=True):
-        found.update(zip(share, parts, strict=True))
-    return [found[piece] for piece in pieces]
+    answers: list[BytesLike] = [b""] * len(pieces)
+    for first, parts in enumerate(mapped(partial(ranges_of, system, name), shares, len(shares), "distinput-ranges")):
+        answers[first::AT_A_TIME] = parts
+    return answers
 
 
 def _parts_of_version(
@@ -386,13 +385,10 @@ def ranges_of(system: Any, name: str, ranges: Sequence[tuple[int, int]]) -> list
     else:
         starts, stops = [start for start, _ in ranges], [stop for _, stop in ranges]
         answers = list(system.cat_ranges([name] * len(ranges), starts, stops, on_error="return"))
-    for i, (got, (start, stop)) in enumerate(zip(answers, ranges, strict=True)):
-        if isinstance(got, BaseException):
-            continue
-        if len(got) > stop - start:
+    for got, (start, stop) in zip(answers, ranges, strict=True):
+        if not isinstance(got, BaseException) and len(got) > stop - start:
             raise sends_whole(name)
-        answers[i] = got if isinstance(got, bytes) else memoryview(got)
-    return answers
+    return [got if isinstance(got, bytes | BaseException) else memoryview(got) for got in answers]
 
 
 def _opened(system: Any, name: str) -> Any:

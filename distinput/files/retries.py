@@ -188,9 +188,7 @@ def _unreachable(error: BaseException) -> bool:
 
 def transient(error: BaseException) -> bool:
     """True if the same request may succeed later."""
-    if isinstance(error, DistinputError | NotImplementedError):
-        return False
-    if _never(error) or _exhausted(error):
+    if isinstance(error, DistinputError | NotImplementedError) or _never(error) or _exhausted(error):
         return False
     status = getattr(error, "status", None)
     if isinstance(status, int) and 400 <= status < 500:

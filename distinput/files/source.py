@@ -129,6 +129,11 @@ HINTS = _Hints()
 """Those of the calling thread."""
 
 
+def _of_file(hint: tuple[str, T] | None, path: str) -> T | None:
+    """What a hint says of this file; None: nothing."""
+    return hint[1] if hint is not None and hint[0] == path else None
+
+
 class _hinted(AbstractContextManager[None]):  # noqa: N801 - called as a function, and quicker than one that yields
     __slots__ = ("_before", "_name", "_value")
 
@@ -368,15 +373,11 @@ def stamp_of(path: str) -> str:
     """
     local = local_path(path)
     if local is None:
-        if HINTS.stamp is not None and HINTS.stamp[0] == path:
-            return HINTS.stamp[1]
-        stamp: str
-        facts: FileMetadata | None
-        if HINTS.begun is not None and HINTS.begun[0] == path:
-            facts, _, stamp = HINTS.begun[1]
-        else:
-            with naming(path):
-                stamp, facts = asked(path, _stamp_in)
+        known, begun = _of_file(HINTS.stamp, path), _of_file(HINTS.begun, path)
+        if known is not None:
+            return known
+        with naming(path):
+            stamp, facts = asked(path, _stamp_in) if begun is None else (begun.stamp, begun.facts)
         if facts is not None:
             if len(_FACTS) >= _MOST_FACTS:
                 _FACTS.clear()
@@ -507,7 +508,7 @@ def _remote(path: str, kind: type[RemoteFile]) -> Any:
     if local_path(path) is not None or path.startswith("memory://"):  # its bytes are shared
         return None
     with naming(path):
-        facts = facts_at(path, HINTS.stamp[1] if HINTS.stamp is not None and HINTS.stamp[0] == path else None)
+        facts = facts_at(path, _of_file(HINTS.stamp, path))
         if facts.size == 0:  # which stores of objects say of folders, too
             asked(path, partial(_check_file, path))
         return None if facts.size is None else kind(path, facts.size, facts)
@@ -561,8 +562,9 @@ def read_whole(path: str) -> bytes:
 
 def begun(path: str, start: int = 0) -> DescribedBytes | None:
     """What is asked for first to read a remote file from this byte on; None if that takes more than one request."""
-    if HINTS.begun is not None and HINTS.begun[0] == path and not start:
-        return HINTS.begun[1]
+    known = _of_file(HINTS.begun, path)
+    if known is not None and not start:
+        return known
     size = room_for(_BEGINNING_BYTES)
     size = size if HINTS.until is None else min(HINTS.until - start, size)
     return beginning(path, start, size) if size > 0 else None
@@ -572,12 +574,9 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     """Open a remote file that is read on from this byte; None for any other file."""
     if local_path(path) is not None or path.startswith("memory://"):
         return None
-    known, first = HINTS.begun, start
-    answer: DescribedBytes | None
-    if known is not None and known[0] == path and start < max(1, len(known[1].data)):
-        first, answer = 0, known[1]
-    else:
-        answer = begun(path, start)
+    known = _of_file(HINTS.begun, path)
+    within_it = known is not None and start < max(1, len(known.data))
+    first, answer = (0, known) if within_it else (start, begun(path, start))
     stream: RemoteStream | None
     if answer is None or answer.facts.size is None:
         stream = _remote(path, RemoteStream)
@@ -687,12 +686,13 @@ class FileStream(Closing):
         Raises:
           DataLossError: the file ends before it.
         """
-        if self.size is not None and offset > self.size:
-            raise DataLossError(
-                f"{self.path}: has {self.size} bytes, but reading must continue at byte {offset}; the file has changed"
-            )
         with naming(self.path):
-            self._file.seek(offset)
+            end = self._file.seek(offset)  # of a file that is sent whole, if it comes before
+        size = end if self.size is None else self.size
+        if offset > size:
+            raise DataLossError(
+                f"{self.path}: has {size} bytes, but reading must continue at byte {offset}; the file has changed"
+            )
         self.offset = self._taken = offset
 
     def skip(self, size: int) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from itertools import chain, count
 from threading import local
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -641,10 +641,7 @@ def common_spec(op: str, sources: tuple[Node, ...]) -> Spec:
     Raises:
       TypeError: structures or dtypes differ.
     """
-    merged = sources[0].spec
-    for source in sources[1:]:
-        merged = _merged(op, merged, source.spec)
-    return merged
+    return reduce(partial(_merged, op), (source.spec for source in sources))
 
 
 def in_one_order(stream: Stream, spec: Callable[[], Spec]) -> Stream:

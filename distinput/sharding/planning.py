@@ -189,11 +189,7 @@ def _parts(tree: Node) -> list[FileRange]:
     """What a tree reads from files, its sources in order."""
     ranges: list[FileRange] = []
     own = [step for step in walk(tree) if isinstance(step, OwnRows)]
-    seen: set[int] = set()
-    for step in walk(tree):
-        if id(step) in seen:
-            continue
-        seen.add(id(step))
+    for step in dict.fromkeys(walk(tree)):
         if isinstance(step, FragmentReader):
             ranges += _of_fragments(step.fragments, step.format)
         elif isinstance(step, RowReader):

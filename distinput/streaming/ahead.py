@@ -77,9 +77,9 @@ class AskedAhead(Generic[A]):
         # The answer about the last one is to be good until the others are read.
         quick = (now - self._before) * (FILES_AHEAD + 1) < self._good_for
         if not self._run.cancelled.is_set():
-            for name in following[len(self._asked) : FILES_AHEAD if quick else self._least]:
-                if local_path(name) is None:
-                    self._asked.append(_Asked(name, now, self._run.room[1]().submit(self._ask, name)))
+            remote = [name for name in following if local_path(name) is None]
+            for name in remote[len(self._asked) : FILES_AHEAD if quick else self._least]:
+                self._asked.append(_Asked(name, now, self._run.room[1]().submit(self._ask, name)))
         self._before = now
         if mine is None or now - mine.at > self._good_for:
             return None

@@ -14,6 +14,7 @@ import pytest
 import distinput as di
 from distinput.errors import DataLossError, NotFoundError, UnimplementedError
 from distinput.files.retries import Retries
+from distinput.files.source import FileStream
 from distinput.testing.range_server import RangeServer
 from tests.files.strange_server import Answer, StrangeServer
 
@@ -171,6 +172,21 @@ def test_a_server_without_ranges_sends_what_is_read_from_the_front(name: str, re
             state = iterator.state()
         assert [*map(str, remote.restore(state))] == [*map(str, reader(str(tmp_path / name)).skip(777))]
         assert di.io.read_file(f"{server.url}/{name}") == content
+
+
+@pytest.mark.parametrize("size", [0, 700])
+def test_a_file_that_is_sent_whole_and_ends_before_a_position_is_told(size: int) -> None:
+    def change(answer: Answer) -> None:
+        answer.status, answer.headers = 200, {}  # nor does it say the size
+        answer.body = bytes(size)
+
+    with (
+        StrangeServer(b"", change) as server,
+        pytest.raises(
+            DataLossError, match=f"a.txt: has {size} bytes, but reading must continue at byte 800; the file has"
+        ),
+    ):
+        FileStream(f"{server.url}/a.txt", start=800)
 
 
 @pytest.mark.parametrize("says_none_alone", [False, True])

@@ -84,6 +84,14 @@ def test_local_files_are_not_asked_for(ahead: AskedAhead[str], asked: list[str])
     assert not asked
 
 
+def test_files_between_local_ones_are_asked_about_once(ahead: AskedAhead[str], asked: list[str]) -> None:
+    names = ["a", *NAMES[:3], "b", *NAMES[3:6], "c", *NAMES[6:]]
+    for at, name in enumerate(names):
+        if name in NAMES:
+            ahead.of(name, names[at + 1 :][:FILES_AHEAD])
+    assert sorted(asked) == NAMES[2:]
+
+
 def test_files_that_took_long_and_old_beginnings_do_not_count(
     ahead: AskedAhead[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
