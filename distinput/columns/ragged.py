@@ -91,9 +91,8 @@ class Ragged(Spans):
         if isinstance(self.flat, Strings) and self.flat.made is None and ends.max() - first > 2 * self.sizes.sum():
             rows = Ragged(self.gathered(), np.cumsum(self.sizes) - self.sizes, self.sizes)
             return rows._cut(held)  # objects are made of its own values alone
-        whole = self.flat.rows(
-            first, int(ends.max())
-        ).whole()  # a part of the values, where these are a part of the rows
+        # A part of the values, where these are a part of the rows.
+        whole = self.flat.rows(first, int(ends.max())).whole()
         slices = map(slice, (self.starts - first).tolist(), (ends - first).tolist())
         return map(getitem, repeat(whole), held(slices))
 

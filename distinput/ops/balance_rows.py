@@ -95,8 +95,8 @@ class BalanceRows(OneForOne):
                 f"InputOptions(balance_replicas): {self._changed_by} must leave the rows of a batch as they are, and parts of "
                 f"a batch, or its records, have {sizes[0]} and {sizes[-1]} rows; leave rows out before they are batched"
             )
-        order = self._order(batch.row(0), rows.size)
-        return one if self.pieces < 2 or rows.size < 2 else rows.take(order).stack(rows.size)
+        costs = self._costs(batch.row(0), rows.size)
+        return one if self.pieces < 2 or rows.size < 2 else rows.take(self._order(costs)).stack(rows.size)
 
     @property
     def _changed_by(self) -> str:
@@ -105,12 +105,9 @@ class BalanceRows(OneForOne):
         some = [step.where() for step in steps if any(leaf.shape != () for leaf in step.input.spec.leaves)]
         return " or ".join(some or [self.input.where()])
 
-    def _order(self, batch: Any, count: int) -> Ints:
+    def _order(self, costs: Ints) -> Ints:
         """The order in which the rows of a batch come."""
-        costs = self._costs(batch, count)
-        if self.pieces < 2 or count < 2:
-            return np.arange(count)
-        owners = np.empty(count, np.int64)
+        owners = np.empty(len(costs), np.int64)
         deal_evenly(costs if costs.ndim == 1 else costs.sum(1), np.zeros(self.pieces, np.int64), owners)
         if costs.ndim > 1:
             _even_out(costs, owners, self.pieces)

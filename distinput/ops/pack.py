@@ -260,8 +260,7 @@ class Pack(Node):
     @property
     def _most(self) -> int:
         """Tokens of a window."""
-        rows = self.window or max(_FEWEST, min(_MOST, _TOKENS // int(self.length)))
-        return int(rows) * int(self.length)
+        return int(self.window or max(_FEWEST, min(_MOST, _TOKENS // int(self.length)))) * int(self.length)
 
     def stream(self, state: State, run: Run) -> Stream:
         window = _Window({"input": state["input"], "skip": state["skip"]}, state["row"], self._most)

@@ -247,8 +247,7 @@ def _encode_leaf(leaf: Any) -> Any:
     array = np.asarray(leaf)
     if array.dtype.kind == "O":
         return {"strings": [_text(item) for item in array.reshape(-1).tolist()], "shape": list(array.shape)}
-    data = _text(array.tobytes())
-    return {"dtype": dtype_code(array.dtype), "shape": list(array.shape), "data": data}
+    return {"dtype": dtype_code(array.dtype), "shape": list(array.shape), "data": _text(array.tobytes())}
 
 
 def _text(data: bytes) -> str:
