@@ -193,15 +193,18 @@ class Iteration(Ending):
         self.stream = node.open(state, run)
         self.begun()
 
-    def next(self) -> tuple[Block, State] | None:
+    def next(self, left: Callable[[], int] | None = None) -> tuple[Block, State] | None:
         """The next block, and the state after it; None at the end.
+
+        Args:
+          left: how many elements are to come, as far as that is known.
 
         Raises:
           CancelledError: see `check_goes_on`.
         """
         with self._lock:  # nobody closes the stream meanwhile
             item = next(self.stream, None)
-        if item is None and self._cut:
+        if item is None and self._cut and (left is None or left() != 0):
             check_goes_on()
         return item
 
@@ -497,9 +500,10 @@ class DatasetIterator(Closing, Generic[T_co]):
         while True:
             self._hand.drop()
             try:
-                item = self._iteration.next()
+                item = self._iteration.next(self.__length_hint__)
             except BaseException as error:
-                self._iteration.close(None if isinstance(error, Exception) else _PATIENCE)
+                waits = isinstance(error, Exception) and not self._run.cancelled.is_set()
+                self._iteration.close(None if waits else _PATIENCE)
                 self._failure = error
                 _begin_with_the_user(error)
                 raise

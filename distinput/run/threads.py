@@ -116,12 +116,12 @@ def _end_program() -> None:
 
 
 def check_goes_on() -> None:
-    """Refuse to end a loop in silence that ends with the program, on a thread for which the program waits.
+    """Refuse to end a loop in silence that ends with the program, where somebody may wait for what it does.
 
     Raises:
       CancelledError: it does.
     """
-    if _over.is_set() and not threading.current_thread().daemon:
+    if _over.is_set() and (lane() or not threading.current_thread().daemon):
         raise CancelledError(
             "this loop ends before its data does, since the main thread of the program has come to its end; have that wait "
             "for the thread of the loop: thread.join()"
@@ -129,11 +129,12 @@ def check_goes_on() -> None:
 
 
 def _end_all() -> None:
-    for each in list(_open):
-        if not each._ended and each._process == os.getpid():
-            each._ended = True
-            with suppress(Exception):  # one that cannot be ended, as a user's function may have it, keeps no other
-                each.end(_PATIENCE)
+    left = [each for each in list(_open) if not each._ended and each._process == os.getpid()]
+    for each in left:
+        each._ended = True  # before any ends: it may be what another one reads
+    for each in left:
+        with suppress(Exception):  # one that cannot be ended, as a user's function may have it, keeps no other
+            each.end(_PATIENCE)
 
 
 # ----------------------------------------------------------------------------

@@ -307,6 +307,8 @@ def waits(x):
 
 
 numbers = di.data.Dataset.range(10).map(waits, output_signature=di.TensorSpec([], "int64"))
+if kind == "in hand":
+    numbers = di.data.Dataset.range(10).prefetch(1)
 if kind == "between blocks":
     numbers = di.data.Dataset.range(200_000).map(lambda x: x)
 if kind == "written":
@@ -319,7 +321,7 @@ def loop():
     if kind == "written":
         numbers.write("out", "jsonl")
     for number in numbers:
-        if kind == "between blocks" and number == 0:
+        if kind in ("between blocks", "in hand") and number == 0:
             ended()
     print("all")
 
@@ -329,12 +331,85 @@ begun.wait()
 """
 
 
-@pytest.mark.parametrize("kind", ["alone", "between blocks", "prefetched", "written"])
+@pytest.mark.parametrize("kind", ["alone", "in hand", "between blocks", "prefetched", "written"])
 def test_a_loop_that_the_end_of_the_program_cuts_short_tells_that(kind: str, tmp_path: Path) -> None:
     said, told, _ = run(LOOPING, tmp_path, kind)
-    if kind == "alone":  # it needs no thread that was ended
+    if kind in ("alone", "in hand"):  # it needs no thread that was ended
         assert (said, told) == ("all\n", "")
         return
     assert said == ""
     assert "CancelledError: this loop ends before its data does" in told
     assert not (tmp_path / "out" / "distinput-manifest.json").exists()
+
+
+NESTED = """
+import sys, threading, time
+import distinput as di
+
+begun, many = threading.Event(), int(sys.argv[1])
+slow = di.data.Dataset.range(60).map(lambda x: (time.sleep(0.001), x)[1], output_signature=di.TensorSpec([], "int64"))
+slow = slow.batch(2).prefetch(2).unbatch()
+
+
+def total(x):
+    if x == 3:
+        begun.set()
+    return sum(int(number) for number in slow)
+
+
+totals = di.data.Dataset.range(10_000).map(total, output_signature=di.TensorSpec([], "int64"), num_parallel_calls=2)
+beside = [iter(slow) for _ in range(many)]  # what is ended first depends on what there is
+
+
+def loop():
+    try:
+        for number in totals:
+            if number != 1770:
+                print("wrong")
+        print("silent")
+    except (di.errors.CancelledError, RuntimeError):
+        pass
+
+
+threading.Thread(target=loop).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize("many", range(3))
+def test_a_loop_in_a_function_of_a_step_that_is_cut_short_gives_no_element(many: int, tmp_path: Path) -> None:
+    said, told, _ = run(NESTED, tmp_path, str(many))
+    assert (said, told) == ("", "")
+
+
+AHEAD = """
+import sys, threading, time
+import distinput as di
+from distinput.distribute.input.delivery import StepsAhead
+from distinput.distribute.input.sources import END
+
+begun = threading.Event()
+numbers = di.data.Dataset.range(5_000).map(lambda x: (time.sleep(0.001), x)[1]).batch(2).prefetch(2)
+strategy = di.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+beside = [iter(numbers) for _ in range(int(sys.argv[1]))]  # what is ended first depends on what there is
+steps = StepsAhead(strategy.experimental_distribute_dataset(numbers)._source.begin(), lambda step: step, 2)
+
+
+def loop():
+    try:
+        while steps.next(True) is not END:
+            begun.set()
+        print("silent")
+    except di.errors.CancelledError:
+        pass
+
+
+threading.Thread(target=loop).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize("many", range(4))
+def test_steps_that_are_made_ahead_do_not_end_where_the_program_cut_them_short(many: int, tmp_path: Path) -> None:
+    said, told, _ = run(AHEAD, tmp_path, str(many))
+    assert (said, told) == ("", "")

@@ -158,7 +158,8 @@ class StepsAhead:
                 self._made, line.last, line.taken = made, made.ends, line.taken + 1
                 line.add_room()
                 return
-            check_goes_on()
+            if not line.last:
+                check_goes_on()
             self._made = _Made(END, None, False, _After.of(self._steps), True)
 
     def _make(self, keeps_partial: bool) -> None:
@@ -291,7 +292,7 @@ class _Line(Ending):
             while self._room.get() and not self._closed:
                 made = _make(self._steps, self._finish)
                 ends, failed = made.ends, made.error is not None
-                if not self._closed:
+                if not (self._closed or self._ended):
                     self._waiting.put(made)
                 del made
                 # What comes after an error is made once that has been raised, as the consumer may stop there.
