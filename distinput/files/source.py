@@ -686,9 +686,11 @@ class FileStream(Closing):
         Raises:
           DataLossError: the file ends before it.
         """
-        with naming(self.path):
-            end = self._file.seek(offset)  # of a file that is sent whole, if it comes before
-        size = end if self.size is None else self.size
+        size = self.size
+        if size is None or offset <= size:  # no system seeks to every number
+            with naming(self.path):
+                end = self._file.seek(offset)
+            size = end if size is None else size  # of a file that is sent whole, if it comes before
         if offset > size:
             raise DataLossError(
                 f"{self.path}: has {size} bytes, but reading must continue at byte {offset}; the file has changed"
