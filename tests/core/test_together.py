@@ -80,6 +80,21 @@ def test_batches_are_those_of_results_that_lie_anywhere(
     assert outcome(dataset()) == wanted
 
 
+@pytest.mark.parametrize("other", [1.0, [1.0, 2.0], b"text", np.ma.array([1.0, 2.0])])
+@pytest.mark.parametrize("place", [0, 2, 5])
+def test_what_is_no_plain_array_takes_no_row_of_those_that_are(other: Any, place: int) -> None:
+    def call(n: int) -> Any:
+        return other if n == place else np.full(2, float(n))
+
+    def dataset() -> Any:
+        return di.data.Dataset.range(7).map(call, vectorize=False).batch(3)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("distinput.columns.rows._FEWEST_BYTES", 1 << 60)
+        wanted = outcome(dataset())
+    assert outcome(dataset()) == wanted
+
+
 def test_a_pass_goes_on_wherever_it_stopped() -> None:
     def call(n: int) -> Any:
         return np.full((2, 3), n, np.float32), n
