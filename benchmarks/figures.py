@@ -97,8 +97,9 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     for other in result["contenders"]:
         if other is ours:
             continue
-        ratios = [b / a for a, b in zip(ours["seconds"], other["seconds"], strict=True)]
-        cpu = [b / a for a, b in zip(ours["cpu"], other["cpu"], strict=True) if a > 0]
+        # A peer that takes long may have been timed in the first rounds alone.
+        ratios = [b / a for a, b in zip(ours["seconds"], other["seconds"], strict=False)]
+        cpu = [b / a for a, b in zip(ours["cpu"], other["cpu"], strict=False) if a > 0]
         entries.append(
             {
                 "name": other["name"],
@@ -122,7 +123,7 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _beside(limits: Iterable[Mapping[str, Any]], other: Mapping[str, Any], what: str) -> list[tuple[str, float]]:
     """How far limits leave a peer, or another limit, behind: their time / its time, the farthest first."""
     found = [
-        (limit["name"], median([b / a for a, b in zip(limit[what], other[what], strict=True) if a > 0] or [0.0]))
+        (limit["name"], median([b / a for a, b in zip(limit[what], other[what], strict=False) if a > 0] or [0.0]))
         for limit in limits
         if limit is not other
     ]

@@ -54,7 +54,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SEED = 20_240_613
 FEWEST_ROUNDS = 3
 LONG_SECONDS = 5.0
-"""A checked pass that takes this long has warmed up what there is to warm up."""
+"""A checked pass that takes this long has warmed up what there is to warm up, and one round of it says enough in a hurry."""
 LEAST_SECONDS = 0.1
 """A contender repeats its pass until a round has taken at least this long."""
 
@@ -302,7 +302,8 @@ def measure(
       rounds: how often each contender is timed.
       least: seconds that a contender fills in a round.
       note: is told what is going on.
-      until: when the clock `perf_counter` shows this, no further round begins once `FEWEST_ROUNDS` are there.
+      until: when the clock `perf_counter` shows this, no further round begins once `FEWEST_ROUNDS` are there, nor a second
+        one of a peer whose checked pass took `LONG_SECONDS`.
 
     Raises:
       BenchmarkError: contenders delivered different values; or ours or a limit failed. A peer that fails is left out.
@@ -311,6 +312,7 @@ def measure(
     try:
         kinds = {contender.name: contender.kind for contender in case.contenders}
         checks: dict[str, str | None] = {}
+        long_peers: set[str] = set()
         for contender in case.contenders:  # all of them first: what they import and load need not wait for its turn
             servers[contender.name] = Server(module, case.name, contender.name, folder, scale)
         for contender in case.contenders:
@@ -322,6 +324,8 @@ def measure(
                 checks[contender.name] = server.ask("check")
                 if checks[contender.name] is None or perf_counter() - begin < LONG_SECONDS:
                     server.ask("time", 0.0)
+                elif contender.kind == "peer":
+                    long_peers.add(contender.name)
             except BenchmarkError as error:
                 if contender.kind != "peer":
                     raise
@@ -332,9 +336,12 @@ def measure(
         taken: dict[str, list[Times]] = {name: [] for name in servers}
         before = busy()
         for number in range(rounds):
-            if until is not None and number >= FEWEST_ROUNDS and perf_counter() > until:
+            hurried = until is not None and perf_counter() > until
+            if hurried and number >= FEWEST_ROUNDS:
                 break
             for name, server in servers.items():
+                if hurried and number and name in long_peers:
+                    continue
                 note(f"{case.name}: round {number + 1} of {rounds}: {name}")
                 taken[name].append(Times(*server.ask("time", least)))
         facts = {name: server.ask("facts") for name, server in servers.items()}

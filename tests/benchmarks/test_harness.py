@@ -154,6 +154,16 @@ def test_no_round_begins_when_the_time_is_over_but_for_the_fewest() -> None:
     assert [len(contender["seconds"]) for contender in result["contenders"]] == [FEWEST_ROUNDS] * 2
 
 
+def test_a_peer_that_takes_long_is_timed_once_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "LONG_SECONDS", 0.0)
+    result = measure("tests.benchmarks.played", case("agree"), Path(), 1.0, 9, 0.0, until=perf_counter())
+    assert [len(contender["seconds"]) for contender in result["contenders"]] == [FEWEST_ROUNDS, 1]
+    (entry,) = summary(result)
+    assert entry["ratio_low"] == entry["ratio"] == entry["ratio_high"] > 0
+    whole = measure("tests.benchmarks.played", case("agree"), Path(), 1.0, 4, 0.0)
+    assert [len(contender["seconds"]) for contender in whole["contenders"]] == [4, 4]
+
+
 def test_checksums_in_order() -> None:
     batch = {"b": (np.arange(4), np.array([b"x", b"yz"], object)), "a": b"bytes"}
     same = {"a": b"bytes", "b": [np.arange(4), np.array([b"x", b"yz"], object)]}
