@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does it cost to decode images in a pipeline, beside the decoder alone?"""
+"""What does it cost to decode images in a pipeline, and to put into batches what a function gives for each?"""
 
 import io
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ import numpy as np
 
 from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
-QUESTION = "JPEG images of 500 x 375 pixels, decoded on 2 threads"
+QUESTION = "JPEG images of 500 x 375 pixels, decoded on 2 threads; batches of arrays that a function gives"
 THREADS = 2
 HEIGHT, WIDTH = 375, 500
+SIDE = 224
 
 
 def prepare(folder: Path, scale: float) -> None:
@@ -32,7 +33,16 @@ def prepare(folder: Path, scale: float) -> None:
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
-    """Images in memory, so that nothing but decoding and handing over is measured."""
+    """JPEG files in memory, so that nothing but decoding and handing over is measured; and arrays without a decoder."""
+    made = scaled(1024, scale, 130)
+    return [
+        _decoding(folder, scale),
+        _batching("float32[224, 224, 3], batch(64)", made, np.float32, 64),
+        _batching("uint8[224, 224, 3], batch(64)", made, np.uint8, 64),
+    ]
+
+
+def _decoding(folder: Path, scale: float) -> Case:
     count = scaled(800, scale, 32)
     with np.load(folder / "images.npz") as saved:
         files = [saved[name].tobytes() for name in saved.files]
@@ -80,15 +90,96 @@ def cases(folder: Path, scale: float) -> list[Case]:
         made = made.map(tf.io.decode_jpeg, num_parallel_calls=THREADS).prefetch(tf.data.AUTOTUNE)
         return Work(lambda: [None for _ in made])
 
-    return [
-        Case(
-            "decode_jpeg on 2 threads",
-            {"image": count, "byte": sum(map(len, files))},
-            [
-                Contender("distinput", "ours", ours),
-                Contender("simplejpeg on 2 threads", "limit", bare, ("simplejpeg",), 0.9),
-                Contender("Pillow on 2 threads", "peer", pillow, ("PIL",)),
-                Contender("tf.data", "peer", tensorflow, ("tensorflow",)),
-            ],
-        )
-    ]
+    return Case(
+        "decode_jpeg on 2 threads",
+        {"image": count, "byte": sum(map(len, files))},
+        [
+            Contender("distinput", "ours", ours),
+            Contender("simplejpeg on 2 threads", "limit", bare, ("simplejpeg",), 0.9),
+            Contender("Pillow on 2 threads", "peer", pillow, ("PIL",)),
+            Contender("tf.data", "peer", tensorflow, ("tensorflow",)),
+        ],
+    )
+
+
+def _batching(name: str, count: int, kind: type, size: int) -> Case:
+    """What is measured is the way of an array from a function into its batch, so the function does little more than make it."""
+
+    def image(number: Any) -> Any:
+        return np.full((SIDE, SIDE, 3), number % 251, kind)
+
+    def ours() -> Work:
+        import distinput as di
+
+        made = di.data.Dataset.range(count).map(image).batch(size)
+        return delivering(lambda: made)
+
+    def loop() -> Work:
+        """Every array copied once, into one of two arrays by turns: a loop holds a batch while the next one is made."""
+        rooms: Any = np.empty((2, size, SIDE, SIDE, 3), kind)
+
+        def batches() -> Iterator[Any]:
+            for turn, first in enumerate(range(0, count, size)):
+                numbers = range(first, min(first + size, count))
+                room = rooms[turn % 2]
+                for place, number in enumerate(numbers):
+                    room[place] = image(number)
+                yield room[: len(numbers)]
+
+        return delivering(batches)
+
+    def stacked() -> Work:
+        """As most programs do it."""
+
+        def batches() -> Iterator[Any]:
+            for first in range(0, count, size):
+                yield np.stack([image(number) for number in range(first, min(first + size, count))])
+
+        return delivering(batches)
+
+    def tensorflow() -> Work:
+        import tensorflow as tf
+
+        def called(number: Any) -> Any:
+            return tf.ensure_shape(tf.numpy_function(image, [number], kind), (SIDE, SIDE, 3))
+
+        made = tf.data.Dataset.range(count).map(called).batch(size)
+        return delivering(lambda: made)
+
+    def torch() -> Work:
+        from torch.utils.data import DataLoader
+
+        loader: Any = DataLoader(_Images(image, count), size)
+        return delivering(lambda: loader)
+
+    def grain() -> Work:
+        import grain.python as grain
+
+        made = grain.MapDataset.range(count).map(image).batch(size)
+        return delivering(lambda: made)
+
+    return Case(
+        name,
+        {"image": count, "byte": count * SIDE * SIDE * 3 * np.dtype(kind).itemsize},
+        [
+            Contender("distinput", "ours", ours),
+            Contender("a loop into two arrays by turns", "limit", loop, reach=0.8),
+            Contender("np.stack in a loop", "peer", stacked, (), 1.0),
+            Contender("tf.data", "peer", tensorflow, ("tensorflow",), 1.0),
+            Contender("DataLoader", "peer", torch, ("torch",), 1.0),
+            Contender("grain", "peer", grain, ("grain",), 1.0),
+        ],
+    )
+
+
+class _Images:
+    """A map-style dataset of PyTorch."""
+
+    def __init__(self, image: Any, count: int) -> None:
+        self.image, self.count = image, count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Any:
+        return self.image(number)

@@ -9,20 +9,22 @@ from functools import cache
 from itertools import cycle
 from multiprocessing import get_context
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
 
 from benchmarks.checksum import in_any_order, in_order
-from benchmarks.harness import Case, Contender, Work, delivering, scaled
+from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
-QUESTION = "a Python function on every element, by 2 workers"
+QUESTION = "a Python function on every element, by 2 workers; one that waits, below a shuffle, on 8 threads"
 NOTES = """
 Arrays from a process: in `slots and semaphores` one process copies into shared memory, and another looks at it. Nothing is
 said about shapes, errors or elements. On a virtual machine it takes as long to wake a process as to copy half a megabyte,
 and both have slow and fast phases.
 """
 BATCH = 64
+WAITING_THREADS, BUFFER = 8, 50
 WAVE = np.linspace(0.0, 1.0, 24_000)
 
 
@@ -37,6 +39,12 @@ def holding(x: Any) -> Any:
 def releasing(x: Any) -> Any:
     """Some 100 us of NumPy on one array, which releases it."""
     return np.int64(x) + np.int64(np.sin(WAVE).argmin())
+
+
+def waiting(x: Any) -> Any:
+    """2 ms of waiting, as for an answer of a server."""
+    sleep(0.002)
+    return np.int64(x) * 3
 
 
 @dataclass
@@ -64,7 +72,7 @@ def prepare(folder: Path, scale: float) -> None:
 
 def cases(folder: Path, scale: float) -> list[Case]:
     """Two processes, two threads, none; and arrays that come from a process."""
-    many, some = scaled(12_000, scale, 130), scaled(6_000, scale, 130)
+    many, some, few = scaled(12_000, scale, 130), scaled(6_000, scale, 130), scaled(600, scale, 130)
     return [
         _case(
             "50 us, holding the lock, 2 processes", many, holding, {"num_parallel_calls": 2, "processes": True}, 1 / 0.6
@@ -72,6 +80,8 @@ def cases(folder: Path, scale: float) -> list[Case]:
         _case("100 us, releasing it, 2 threads", some, releasing, {"num_parallel_calls": 2}, 1 / 0.6),
         _case("100 us, releasing it, AUTOTUNE", some, releasing, {"num_parallel_calls": -1}, 1 / 0.6),
         _case("50 us, no worker", some, holding, {}, 1 / 1.05),
+        _below_a_shuffle("2 ms of waiting below shuffle, 8 threads", few, whole=False),
+        _below_a_shuffle("2 ms of waiting below global_shuffle, 8 threads", few, whole=True),
         *[_handing(1 << 20, scaled(2_000, scale, 8)), _handing(1 << 23, scaled(250, scale, 8))],
     ]
 
@@ -123,6 +133,62 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
             *(peers if parallel and how["num_parallel_calls"] == 2 else []),
         ],
     )
+
+
+def _below_a_shuffle(name: str, n: int, *, whole: bool) -> Case:
+    """As programs of tf.data often have it: the shuffle is called on what `map` gives."""
+
+    def ours() -> Work:
+        import distinput as di
+
+        mapped = di.data.Dataset.range(n).map(waiting, num_parallel_calls=WAITING_THREADS)
+        shuffled = mapped.global_shuffle(seed=SEED) if whole else mapped.shuffle(BUFFER, seed=SEED)
+        dataset = shuffled.batch(BATCH)
+        return delivering(lambda: dataset, checksum=in_any_order)
+
+    def tensorflow() -> Work:
+        import tensorflow as tf
+
+        def called(x: Any) -> Any:
+            return tf.numpy_function(waiting, [x], tf.int64)
+
+        mapped = tf.data.Dataset.range(n).map(called, num_parallel_calls=WAITING_THREADS)
+        dataset = mapped.shuffle(n if whole else BUFFER, seed=SEED).batch(BATCH)
+        return delivering(lambda: dataset, checksum=in_any_order)
+
+    def grain() -> Work:
+        import grain.python as grain
+
+        source = grain.MapDataset.range(n).seed(SEED).map(waiting).shuffle()
+        read = grain.ReadOptions(num_threads=WAITING_THREADS, prefetch_buffer_size=2 * WAITING_THREADS)
+        dataset = source.to_iter_dataset(read).batch(BATCH)
+        return delivering(lambda: dataset, checksum=in_any_order)
+
+    peers = [Contender("tf.data", "peer", tensorflow, ("tensorflow",), 1.0)]
+    if whole:  # Grain has no shuffle by a buffer of elements that it can reach by number
+        peers.append(Contender("grain", "peer", grain, ("grain",), 1.0))
+    return Case(
+        name,
+        {"element": n},
+        [
+            Contender("distinput", "ours", ours),
+            Contender("a pool of 8 threads", "limit", lambda: _pooled(n), reach=0.8),
+            *peers,
+        ],
+    )
+
+
+def _pooled(n: int) -> Work:
+    """The calls alone, in order."""
+    pool = ThreadPoolExecutor(WAITING_THREADS)
+
+    def batches() -> Iterator[Any]:
+        for first in range(0, n, BATCH):
+            yield np.array(list(pool.map(waiting, range(first, min(first + BATCH, n)))))
+
+    work = delivering(batches, checksum=in_any_order)
+    weakref.finalize(work, pool.shutdown)
+    return work
 
 
 class _Mapped:
