@@ -166,6 +166,7 @@ class TFRecordOptions:
 
 _TOGETHER = 1 << 16
 """Bytes of records that are framed in one call."""
+_FRAME = HEADER + FOOTER
 
 
 class TFRecordWriter:
@@ -207,10 +208,13 @@ class TFRecordWriter:
           ValueError: the writer is closed, or the record is nothing of this kind.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
-        if type(record) is not bytes or self._room <= 0:
-            record = self._payload(record)
-        self._waiting.append(record)
-        self._room -= len(record) + (HEADER + FOOTER)
+        if type(record) is bytes and (room := self._room - len(record) - _FRAME) > 0:
+            self._room = room
+            self._waiting.append(record)
+            return
+        payload = self._payload(record)
+        self._room -= len(payload) + _FRAME
+        self._waiting.append(payload)
         if self._room <= 0:
             self._write_out()
 
@@ -233,7 +237,7 @@ class TFRecordWriter:
             sizes = np.fromiter(map(len, waiting), np.int64, len(waiting))
             self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), np.append(0, sizes.cumsum())))
             if self._sizes is not None:
-                self._sizes.append(sizes + (HEADER + FOOTER))
+                self._sizes.append(sizes + _FRAME)
         if flush:
             self._sink.flush()
         self._room = 0 if self._sink.closed else _TOGETHER
