@@ -14,7 +14,15 @@ import numpy as np
 
 from benchmarks.harness import Case, Contender, Measured, Work, scaled
 
-QUESTION = "fresh processes: import, first batch in memory, first batch of TFRecords (seconds inside the process)"
+QUESTION = (
+    "fresh processes: import, first batch in memory, a strategy, first batch of TFRecords, first use of a kernel (seconds "
+    "inside the process)"
+)
+NOTES = """
+`reference kernels` is the same job in a process that never loads or compiles a kernel (`DISTINPUT_KERNELS=reference`). The
+first use of a kernel is timed alone, without the imports before it; `load the library` is what the system takes for the
+same file: open, read, load.
+"""
 
 PROGRAM = """
 import json, sys, time
@@ -32,6 +40,36 @@ found = next(iter(di.data.Dataset.from_tensor_slices(np.arange(100_000)).batch(3
 TENSORFLOW = """
 import numpy as np, tensorflow as tf
 found = next(iter(tf.data.Dataset.from_tensor_slices(np.arange(100_000)).batch(32))).numpy().tolist()
+"""
+RANGE = """
+import distinput as di
+found = next(iter(di.data.Dataset.range(100_000).batch(32))).tolist()
+"""
+STRATEGY = """
+import distinput as di
+strategy = di.distribute.OneDeviceStrategy("cpu:0")
+dataset = strategy.experimental_distribute_dataset(di.data.Dataset.range(100_000).batch(32))
+found = next(iter(dataset)).tolist()
+"""
+KERNEL = """
+import numpy as np, distinput as di
+from distinput.kernels.checksums import crc32
+data = np.arange(64, dtype=np.uint8)
+begin = time.perf_counter()
+found = crc32(data, 0)
+"""
+LIBRARY = """
+import os, zlib
+import numpy as np, distinput as di
+from distinput.kernels import object_code
+from distinput.kernels.checksums import crc32
+name, folders = crc32._place()
+files = [os.path.join(folder, object_code._file(name, crc32.signature)) for folder in folders]
+file = next(file for file in files if os.path.exists(file))
+begin = time.perf_counter()
+with open(file, "rb") as opened:
+    object_code.entry(opened.read()[32:])
+found = zlib.crc32(bytes(range(64)))
 """
 RECORDS = """
 import distinput as di
@@ -54,19 +92,23 @@ def prepare(folder: Path, scale: float) -> None:
         for number in range(scaled(100_000, scale, 1000)):
             writer.write(di.io.encode_example({"x": [number]}))
     environment = {**os.environ, "DISTINPUT_KERNELS": "compiled"}
-    program = [sys.executable, "-c", "import sys" + RECORDS, str(folder / "a.tfrecord")]
-    subprocess.run(program, env=environment, check=True, stdout=subprocess.DEVNULL)
+    for body in (RECORDS, KERNEL):
+        program = [sys.executable, "-c", "import sys, time" + body, str(folder / "a.tfrecord")]
+        subprocess.run(program, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
     """From nothing to the first batch of records without a compiled kernel."""
     needs = ("tensorflow",)
 
-    def fresh(body: str, cold: bool = False) -> Work:
-        return _fresh(body, folder, cold)
+    def fresh(body: str, cold: bool = False, kernels: str = "auto") -> Work:
+        return _fresh(body, folder, cold, kernels)
 
     numpy = Contender("numpy", "limit", lambda: fresh(NUMPY), reach=1 / 1.5)
     records = Contender("tf.data", "peer", lambda: fresh(RECORDS_TENSORFLOW), needs)
+    reference = Contender(
+        "reference kernels", "limit", lambda: fresh(RECORDS, kernels="reference"), reach=1 / 1.1, reach_cpu=1 / 1.1
+    )
     bare = Contender("import numpy alone", "limit", lambda: Work(fresh(IMPORT.format(package="numpy")).once))
     return [
         Case(
@@ -90,22 +132,43 @@ def cases(folder: Path, scale: float) -> list[Case]:
         Case(
             "first batch of TFRecords, kernels in the cache",
             {"process": 1},
-            [Contender("distinput", "ours", lambda: fresh(RECORDS)), bare, records],
+            [Contender("distinput", "ours", lambda: fresh(RECORDS)), bare, reference, records],
         ),
         Case(
             "first batch of TFRecords, cache empty",
             {"process": 1},
-            [Contender("distinput", "ours", lambda: fresh(RECORDS, cold=True), most={"seconds": 1.0}), bare, records],
+            [
+                Contender("distinput", "ours", lambda: fresh(RECORDS, cold=True), most={"seconds": 1.0}),
+                bare,
+                reference,
+                records,
+            ],
+        ),
+        Case(
+            "a process that makes a OneDeviceStrategy",
+            {"process": 1},
+            [
+                Contender("distinput", "ours", lambda: fresh(STRATEGY)),
+                Contender("range().batch() alone", "limit", lambda: fresh(RANGE), reach=1 / 1.5),
+            ],
+        ),
+        Case(
+            "first use of a kernel, from the cache",
+            {"use": 1},
+            [
+                Contender("distinput", "ours", lambda: fresh(KERNEL, kernels="compiled"), most={"seconds": 0.005}),
+                Contender("load the library", "limit", lambda: fresh(LIBRARY)),
+            ],
         ),
     ]
 
 
-def _fresh(body: str, folder: Path, cold: bool) -> Work:
+def _fresh(body: str, folder: Path, cold: bool, kernels: str) -> Work:
     """The program in a process of its own, which takes the time itself."""
     program = PROGRAM.format(body=body.strip())
     # Byte code is kept, as in what users have installed.
-    left_out = ("DISTINPUT_KERNELS", "PYTHONDONTWRITEBYTECODE")
-    environment = {key: value for key, value in os.environ.items() if key not in left_out}
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment["DISTINPUT_KERNELS"] = kernels
 
     whole: list[float] = []
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do `save`, `load` and a cache on disk cost?"""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +13,21 @@ from benchmarks.checksum import in_order
 from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
-    "rows of 64 float32 and a label, one by one and in batches of 256: saved, loaded, and read from a cache on disk"
+    "rows of 64 float32 and a label, one by one and in batches of 256: saved, loaded, and read from a cache on disk; "
+    "records of 120 bytes, written to TFRecords"
 )
 NOTES = """
 Files are in the page cache. distinput computes a checksum of all bytes while it writes. Of a cache, a later pass is
 measured. Compression is off, the default of `save` in both libraries.
+
+Of TFRecords, `frame_records + one write` has all records in one array before the clock starts, and computes nothing but
+the frames. `Dataset.write` also computes a checksum of the file and waits until it is on the disk, and so does `frames,
+checksum, sync`.
+`a function for each record` keeps each record in a list and joins, frames and writes all of them at the end: a writer
+that is called in Python can do no less.
 """
 BATCH, WIDTH = 256, 64
+RECORD = 120
 TENSORFLOW = ("tensorflow",)
 
 
@@ -81,6 +90,38 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("distinput", "ours", lambda: _cached(folder)),
                 Contender("slices of mapped arrays", "limit", lambda: _mapped(folder)),
                 Contender("tf.data", "peer", lambda: _tensorflow_cached(folder), TENSORFLOW, 5.0),
+            ],
+        ),
+        *_record_cases(folder, scaled(100_000, scale, 1000)),
+    ]
+
+
+def _record_cases(folder: Path, count: int) -> list[Case]:
+    """Records of bytes to a TFRecord file: those of a dataset, and one by one."""
+    units = {"record": count, "byte": count * RECORD}
+    framing = Contender(
+        "frame_records + one write", "limit", lambda: _framing(folder, count, _by_arrays(count)), reach=0.8
+    )
+    return [
+        Case(
+            "TFRecords, a dataset",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _dataset_writing(folder, count)),
+                framing,
+                Contender("frames, checksum, sync", "limit", lambda: _framing(folder, count, _by_arrays(count), True)),
+                Contender("tf.data", "peer", lambda: _tensorflow_dataset_writing(folder, count), TENSORFLOW, 1.0),
+                Contender("tf.io", "peer", lambda: _tensorflow_records(folder, count), TENSORFLOW, 1.0),
+            ],
+        ),
+        Case(
+            "TFRecords, one by one",
+            units,
+            [
+                Contender("distinput", "ours", lambda: _one_by_one(folder, count)),
+                framing,
+                Contender("a function for each record", "limit", lambda: _framing(folder, count, _by_calls(count))),
+                Contender("tf.io", "peer", lambda: _tensorflow_records(folder, count), TENSORFLOW, 1.0),
             ],
         ),
     ]
@@ -179,3 +220,98 @@ def _tensorflow_cached(folder: Path) -> Work:
     rows = tf.data.Dataset.from_tensor_slices(_arrays(folder)).cache(str(folder / "tensorflow-cache"))
     dataset = rows.batch(BATCH).prefetch(tf.data.AUTOTUNE)
     return delivering(lambda: dataset.as_numpy_iterator())
+
+
+def _records(count: int) -> list[bytes]:
+    data = np.random.default_rng(SEED).bytes(count * RECORD)
+    return [data[i : i + RECORD] for i in range(0, len(data), RECORD)]
+
+
+def _work_of_file(path: Path, write: Callable[[], Any]) -> Work:
+    """Writing is measured; the bytes of the file are checked."""
+    return _work(write, lambda: [np.fromfile(path, np.uint8)])
+
+
+def _dataset_writing(folder: Path, count: int) -> Work:
+    import distinput as di
+
+    dataset = di.data.Dataset.from_tensor_slices(np.array(_records(count), object))
+    path = folder / "written"
+    return _work_of_file(path / "part-00000.tfrecord", lambda: dataset.write(path, "tfrecord", overwrite=True))
+
+
+def _one_by_one(folder: Path, count: int) -> Work:
+    import distinput as di
+
+    records, path = _records(count), folder / "ours.tfrecord"
+
+    def write() -> None:
+        with di.io.TFRecordWriter(path) as writer:
+            for record in records:
+                writer.write(record)
+
+    return _work_of_file(path, write)
+
+
+def _by_arrays(count: int) -> Callable[[], tuple[Any, Any]]:
+    """All records as one array, and where each begins, there before the clock starts."""
+    arrays = np.frombuffer(b"".join(_records(count)), np.uint8), np.arange(count + 1) * RECORD
+    return lambda: arrays
+
+
+def _by_calls(count: int) -> Callable[[], tuple[Any, Any]]:
+    """The same, from records that a function of Python is called with one by one."""
+    records = _records(count)
+
+    def gather() -> tuple[Any, Any]:
+        kept: list[bytes] = []
+
+        def keep(record: bytes) -> None:
+            kept.append(record)
+
+        for record in records:
+            keep(record)
+        sizes = np.fromiter(map(len, kept), np.int64, len(kept))
+        return np.frombuffer(b"".join(kept), np.uint8), np.append(0, sizes.cumsum())
+
+    return gather
+
+
+def _framing(folder: Path, count: int, gather: Callable[[], tuple[Any, Any]], durable: bool = False) -> Work:
+    """The kernel that frames records, and one write; if durable, also a checksum of the file, which is on the disk then."""
+    from distinput.kernels.checksums import crc32, frame_records
+
+    path = folder / "framed.tfrecord"
+    out = np.empty(count * (RECORD + 16), np.uint8)
+
+    def write() -> None:
+        frame_records(*gather(), out)
+        if durable:
+            crc32(out, 0)
+        with open(path, "wb", buffering=0) as file:
+            file.write(out)  # type: ignore[arg-type]
+            if durable:
+                os.fsync(file.fileno())
+
+    return _work_of_file(path, write)
+
+
+def _tensorflow_records(folder: Path, count: int) -> Work:
+    import tensorflow as tf
+
+    records, path = _records(count), folder / "tensorflow.tfrecord"
+
+    def write() -> None:
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            for record in records:
+                writer.write(record)
+
+    return _work_of_file(path, write)
+
+
+def _tensorflow_dataset_writing(folder: Path, count: int) -> Work:
+    import tensorflow as tf
+
+    dataset = tf.data.Dataset.from_tensor_slices(_records(count))
+    path = folder / "tensorflow-dataset.tfrecord"
+    return _work_of_file(path, lambda: tf.data.experimental.TFRecordWriter(str(path)).write(dataset))

@@ -166,6 +166,7 @@ class TFRecordOptions:
 
 _TOGETHER = 1 << 16
 """Bytes of records that are framed in one call."""
+_FRAME = HEADER + FOOTER
 
 
 class TFRecordWriter:
@@ -195,10 +196,10 @@ class TFRecordWriter:
             raise InvalidArgumentError(
                 f"TFRecordWriter: an index needs a file without compression, got {compression}; leave one of them out"
             )
-        self._sizes: list[int] | None = [0] if index else None
+        self._sizes: list[Ints] | None = [np.zeros(1, np.int64)] if index else None
         self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
         self._sink = Sink(as_path(path), compression, level)
+        self._room = _TOGETHER  # bytes that may still wait; none where the sink may be closed
 
     def write(self, record: bytes) -> None:
         """Append a record: bytes, text, or an array of uint8.
@@ -207,30 +208,39 @@ class TFRecordWriter:
           ValueError: the writer is closed, or the record is nothing of this kind.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
-        if self._sink.closed:
-            self._sink.write(b"")  # says what became of the file
-        item: Any = record
-        if isinstance(item, np.ndarray):
-            item = item.tobytes() if item.dtype == np.uint8 else item[()] if not item.shape else item
-        payload = byte_string("TFRecordWriter", item)
+        if type(record) is bytes and (room := self._room - len(record) - _FRAME) > 0:
+            self._room = room
+            self._waiting.append(record)
+            return
+        payload = self._payload(record)
+        self._room -= len(payload) + _FRAME
         self._waiting.append(payload)
-        self._waiting_bytes += HEADER + len(payload) + FOOTER
-        if self._sizes is not None:
-            self._sizes.append(HEADER + len(payload) + FOOTER)
-        if self._waiting_bytes >= _TOGETHER:
+        if self._room <= 0:
             self._write_out()
 
     def flush(self) -> None:
         """Pass everything written so far to the operating system; the file still gets its name only at `close`."""
-        self._write_out()
-        self._sink.flush()
+        self._write_out(flush=True)
 
-    def _write_out(self) -> None:
+    def _payload(self, record: Any) -> bytes:
+        """The bytes of a record of any kind; an error if nothing can be written."""
+        if self._sink.closed:
+            self._sink.write(b"")  # says what became of the file
+        if isinstance(record, np.ndarray):
+            record = record.tobytes() if record.dtype == np.uint8 else record if record.shape else record[()]
+        return byte_string("TFRecordWriter", record)
+
+    def _write_out(self, *, flush: bool = False) -> None:
         """Hand the records that wait to the sink, framed in one call."""
-        if self._waiting:
-            waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            ends = np.cumsum([0, *map(len, waiting)], dtype=np.int64)
-            self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), ends))
+        waiting, self._waiting, self._room = self._waiting, [], 0
+        if waiting:
+            sizes = np.fromiter(map(len, waiting), np.int64, len(waiting))
+            self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), np.append(0, sizes.cumsum())))
+            if self._sizes is not None:
+                self._sizes.append(sizes + _FRAME)
+        if flush:
+            self._sink.flush()
+        self._room = 0 if self._sink.closed else _TOGETHER
 
     def close(self) -> None:
         """Finish the file, and its index if requested; may be called again.
@@ -245,12 +255,14 @@ class TFRecordWriter:
                 return
             self._sink.finish()
             sizes, self._sizes = self._sizes, None
-            with index_sink(self._sink.path, np.cumsum(sizes, dtype=np.int64)) as index:
+            with index_sink(self._sink.path, np.concatenate(sizes).cumsum()) as index:
                 index.finish()
                 self._sink.close()
         except BaseException:
             self._sink.discard()
             raise
+        finally:
+            self._room = 0
 
     def __enter__(self) -> Self:
         return self
@@ -259,7 +271,7 @@ class TFRecordWriter:
         if kind is None:
             self.close()
         else:
-            self._sizes, self._waiting = None, []
+            self._sizes, self._waiting, self._room = None, [], 0
             self._sink.discard()
 
 

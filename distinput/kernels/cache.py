@@ -3,12 +3,21 @@
 
 import contextlib
 import functools
+import importlib
 import os
 import stat
 import sys
 import warnings
 from collections.abc import Collection
 from types import FunctionType
+from typing import TYPE_CHECKING
+
+from distinput.names.lazy import later
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = later("hashlib")
 
 # ----------------------------------------------------------------------------
 # Whether a folder is this user's own: what is cached in it is believed, or even executed.
@@ -125,8 +134,6 @@ def holds(name: str, folders: list[str]) -> bool:
 
 def _stamp(source: FunctionType, inlined: Collection[FunctionType]) -> str:
     """A hash of the source of a kernel and of all functions it calls; empty if the source cannot be read."""
-    from hashlib import sha256
-
     here = os.path.dirname(__file__)
     functions, files = [source], {os.path.join(here, name) for name in ("compiler.py", "machine.py")}
     for function in functions:
@@ -141,10 +148,18 @@ def _stamp(source: FunctionType, inlined: Collection[FunctionType]) -> str:
         return ""
 
 
+def sha256(data: bytes) -> "hashlib._Hash":
+    """As that of `hashlib`, by Python's own code: loading OpenSSL takes longer than hashing what is hashed here."""
+    with contextlib.suppress(ImportError):  # built without it
+        made: hashlib._Hash = importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256(
+            data
+        )
+        return made
+    return hashlib.sha256(data)
+
+
 @functools.cache
 def _digest(file: str) -> str:
-    from hashlib import sha256
-
     with open(file, "rb") as opened:
         return sha256(opened.read()).hexdigest()
 

@@ -125,7 +125,7 @@ if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
 _COMPILER, _LOADER = "distinput.kernels.compiler", "distinput.kernels.object_code"
 _USERS_OF_FILES = {
     _COMPILER: {"linked"},
-    _LOADER: {"read", "write", "claimed"},
+    _LOADER: {"read", "write", "claimed", "_version"},
     "importlib._bootstrap_external": {"get_data", "set_data"},
 }
 
@@ -230,8 +230,8 @@ LONGEST_FORK = 10.0  # seconds that a fork waits for the kernel being compiled
 KERNELS: dict[str, Kernel[..., Any]] = {}
 INLINED: list[FunctionType] = []  # functions that kernels call; registered with numba when it is imported
 
-_compiler = threading.RLock()  # held during all use of numba; acquired before _state
-_state = threading.RLock()  # held while the fields of a kernel, the queue and the worker change
+_compiler = renewed(threading.RLock())  # held during all use of numba; acquired before _state
+_state = renewed(threading.RLock())  # held while the fields of a kernel, the queue and the worker change
 _queue: deque[Kernel[..., Any]] = deque()
 _worker: threading.Thread | None = None
 _spent = 0.0  # seconds of work by the references of all kernels before theirs was loaded
@@ -350,7 +350,6 @@ class Kernel(Generic[P, R]):
     def _load(self) -> bool:
         """Load the kernel if it is in the cache; false if it is not, or if it would wait behind a compilation."""
         if not self._looked and _closed is None and cache.holds(*self._place()):
-            _watch_forks()
             if not _compiler.acquire(blocking=False):
                 self._enqueue()  # the background thread loads before it compiles
                 return self._done.is_set()
@@ -606,8 +605,8 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     """The child has no background thread: pending kernels start over, or are abandoned if numba was in use."""
-    global _compiler, _state, _worker, _closed, _forking_clean
-    _compiler, _state, _worker = threading.RLock(), threading.RLock(), None
+    global _worker, _closed, _forking_clean
+    _worker = None
     if not _forking_clean:
         _closed = "this process was forked during a compilation"
     for each in KERNELS.values():

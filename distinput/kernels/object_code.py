@@ -10,25 +10,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import importlib.util
 import itertools
 import os
 import pickle
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from distinput.kernels.cache import CacheSlot, is_own_file, may_hold
-from distinput.names.lazy import later
+from distinput.kernels.cache import CacheSlot, is_own_file, may_hold, sha256
+from distinput.names.lazy import later, library
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import llvmlite.binding as llvm  # type: ignore[import-untyped]  # a part of numba; mypy is told of numba only
 else:
     llvm = later("llvmlite.binding")  # shared libraries are loaded without it
+
+pathlib, uuid = library("pathlib"), library("uuid")  # for what compiles: they take longer than all that loads a kernel
 
 try:
     import fcntl
@@ -58,10 +59,11 @@ def read(slot: CacheSlot, signature: str) -> bytes | None:
     file = _file(name, signature)
     for folder in folders:
         try:
-            content = Path(folder, file).read_bytes()
+            with open(os.path.join(folder, file), "rb") as opened:
+                content = opened.read()
         except OSError:
             continue
-        if _may_execute(folder, file) and hashlib.sha256(content[32:]).digest() == content[:32]:
+        if _may_execute(folder, file) and sha256(content[32:]).digest() == content[:32]:
             return content[32:]
     return None
 
@@ -70,13 +72,13 @@ def write(slot: CacheSlot, signature: str, code: bytes) -> None:
     """Keep the code of a kernel in the first folder that can be written to; without one nothing happens."""
     name, folders = slot
     file = _file(name, signature)
-    for folder in map(Path, folders):
+    for folder in map(pathlib.Path, folders):
         temporary = folder / f"{file}.{uuid.uuid4().hex[:8]}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not may_hold(str(folder)):
                 continue
-            temporary.write_bytes(hashlib.sha256(code).digest() + code)
+            temporary.write_bytes(sha256(code).digest() + code)
             temporary.replace(folder / file)
         except OSError:
             with contextlib.suppress(OSError):
@@ -137,7 +139,7 @@ def _forget_older(folder: Path, name: str, file: str) -> None:
 
 def _file(name: str, signature: str) -> str:
     key = (*_compiled_by_and_for(), signature, {k: v for k, v in sorted(os.environ.items()) if _matters(k)})
-    return f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+    return f"{name}-{sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
 
 
 def _matters(variable: str) -> bool:
@@ -154,7 +156,9 @@ def _version(package: str) -> str:
     """The text of its version; empty if it cannot be found, which the compiler will tell of."""
     with contextlib.suppress(OSError, ValueError):
         found = importlib.util.find_spec(package)
-        return Path(found.origin).with_name("_version.py").read_text() if found and found.origin else ""
+        if found and found.origin:
+            with open(os.path.join(os.path.dirname(found.origin), "_version.py"), encoding="utf-8") as opened:
+                return opened.read()
     return ""
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
-from distinput.formats.tfrecord import TFRecordOptions, TFRecords, TFRecordWriter
+from distinput.formats.tfrecord import IndexedTFRecords, TFRecordOptions, TFRecords, TFRecordWriter
 from tests.checksum import masked_checksum
 from tests.formats.reading import (
     check_positions,
@@ -180,6 +180,38 @@ def test_a_writer_goes_on_after_a_flush(tmp_path: Path, options: str | TFRecordO
     assert records(TFRecords(compression), file) == [b"one", b"two"]
     with pytest.raises(ValueError, match="closed"):
         writer.write(b"three")
+
+
+PIECES = st.one_of(st.none(), st.binary(max_size=9), st.binary(max_size=9).map(bytearray), st.just(b"x" * 40_000))
+
+
+@given(st.lists(PIECES, max_size=20))
+def test_records_that_wait_are_written_as_one_by_one(pieces: list[Any]) -> None:
+    path = "memory://tfrecord/waiting.tfr"
+    writer = TFRecordWriter(path, index=True)
+    for piece in pieces:
+        if piece is None:
+            writer.flush()
+        else:
+            writer.write(piece)
+            if isinstance(piece, bytearray):
+                piece.append(0)  # which is no matter any more
+    writer.close()
+    items = [bytes(piece[:-1] if isinstance(piece, bytearray) else piece) for piece in pieces if piece is not None]
+    assert records(TFRecords(), path) == items
+    assert records(IndexedTFRecords(), path) == items
+    for refused in (b"a", bytearray(b"a")):
+        writer.flush()
+        with pytest.raises(ValueError, match="closed"):
+            writer.write(refused)
+
+
+def test_a_writer_that_was_given_up_takes_no_record(tmp_path: Path) -> None:
+    with suppress(KeyError), TFRecordWriter(tmp_path / "a.tfr") as writer:
+        raise KeyError
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(b"a")
+    assert not list(tmp_path.iterdir())
 
 
 def test_writing_where_no_folder_is(tmp_path: Path) -> None:
