@@ -2,7 +2,8 @@
 """What do cases of other people's benchmarks cost: many small files read at a time, large batches, and TensorFlow's own?"""
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
     "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
-    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; .npz files of "
-    "8 MB, as its unet3d reads them; and the cases of TensorFlow's own benchmarks"
+    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet and Arrow in a random order; "
+    ".npz files of 8 MB, as its unet3d reads them; and the cases of TensorFlow's own benchmarks, beside a loop of Python and "
+    "beside the engine alone"
 )
 _BY_TURNS = "take, into two arrays by turns"
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
@@ -54,6 +56,36 @@ def _records(word: str, file: int) -> int:
     return RECORDS + (file % 5 - 2 if word == "uneven-" else 0)
 
 
+def _read_by_hand(names: list[str]) -> Work:
+    """Records of two files by turns: the kernel that checks them, memory that is made once, and nothing to stop or save."""
+    from distinput.kernels.checksums import scan_records
+
+    places = np.empty((2, 2 * RECORDS * RECORD_BYTES), np.uint8)
+    starts, sizes = np.empty((2, 2 * RECORDS), np.int64)
+
+    def records(name: str, place: Any) -> Iterator[bytes]:
+        with Path(name).open("rb", 0) as file:
+            count = scan_records(place[: file.readinto(place)], 0, starts, sizes)[0]
+        for start, size in zip(starts[:count].tolist(), sizes[:count].tolist(), strict=True):
+            yield place[start : start + size].tobytes()
+
+    def by_turns() -> Iterator[bytes]:
+        left = iter(names)
+        slots = deque([(records(next(left), place), place) for place in places])
+        while slots:
+            reading, place = slots.popleft()
+            record = next(reading, None)
+            if record is not None:
+                yield record
+            elif (name := next(left, None)) is not None:
+                reading = records(name, place)
+            else:
+                continue
+            slots.append((reading, place))
+
+    return delivering(by_turns, checksum=in_any_order, plain=_bytes)
+
+
 def _write_vectors(folder: Path, rows: int) -> None:
     """Rows of 4 KB as pyarrow writes them: one row group of Parquet, and record batches of Arrow."""
     import pyarrow as pa
@@ -67,7 +99,7 @@ def _write_vectors(folder: Path, rows: int) -> None:
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
-    """The files two at a time, beside the same in turn; the examples; and the batches."""
+    """The files two at a time, beside the same in turn; the examples; the batches; and rows in a random order."""
     row = scaled(ROW, scale, 1024)
 
     def files(word: str) -> Case:
@@ -85,6 +117,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 Contender("distinput", "ours", lambda: read("distinput", 2)),
                 Contender("in turn", "limit", lambda: read("distinput", None), reach_cpu=0.95),
+                Contender("by hand, two at a time", "limit", lambda: _read_by_hand(names)),
                 Contender("tf.data", "peer", lambda: read("tensorflow", 2), ("tensorflow",), 1.2),
             ],
         )
@@ -111,12 +144,23 @@ def cases(folder: Path, scale: float) -> list[Case]:
         dataset: Any = _data(module).Dataset.from_tensor_slices(rows).shuffle(ROWS).repeat(EPOCHS).batch(BATCH)
         return delivering(lambda: dataset, checksum=in_any_order)
 
-    def vectors(kind: str) -> Work:
-        import distinput as di
+    def vectors(kind: str, *others: Contender) -> Case:
+        def shuffled() -> Work:
+            import distinput as di
 
-        source = di.data.ParquetDataset if kind == "parquet" else di.data.ArrowDataset
-        shuffled: Any = source(str(folder / f"vectors.{kind}")).global_shuffle(seed=SEED).batch(FEW)
-        return delivering(lambda: shuffled, checksum=in_any_order, plain=_vector)
+            source = di.data.ParquetDataset if kind == "Parquet" else di.data.ArrowDataset
+            batches: Any = source(str(folder / f"vectors.{kind.lower()}")).global_shuffle(seed=SEED).batch(FEW)
+            return delivering(lambda: batches, checksum=in_any_order, plain=_vector)
+
+        return Case(
+            f"global_shuffle of 4 KB rows of {kind}, batch({FEW})",
+            {"row": scaled(VECTORS, scale, 100)},
+            [
+                Contender("distinput", "ours", shuffled),
+                *others,
+                Contender("LanceDB", "peer", lambda: _shuffled_by_lancedb(folder), ("lancedb",), 5.0),
+            ],
+        )
 
     return [
         files(""),
@@ -146,15 +190,12 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("DataLoader, 2 workers", "peer", lambda: _loaded_volumes(folder), ("torch",), 1.3),
             ],
         ),
-        Case(
-            "global_shuffle of 4 KB rows of Parquet, batch(24)",
-            {"row": scaled(VECTORS, scale, 100)},
-            [
-                Contender("distinput", "ours", lambda: vectors("parquet")),
-                Contender("Arrow, mapped", "limit", lambda: vectors("arrow")),
-                Contender("pyarrow by hand", "peer", lambda: _taken_by_hand(folder), ("pyarrow",), 5.0),
-            ],
+        vectors(
+            "Parquet",
+            Contender("pyarrow, all decoded once", "limit", lambda: _taken_from_memory(folder)),
+            Contender("pyarrow by hand", "peer", lambda: _taken_by_hand(folder), ("pyarrow",), 5.0),
         ),
+        vectors("Arrow"),
         *[_short(name, make, scaled(count, scale, 8), folder) for name, (make, count) in SHORT.items()],
     ]
 
@@ -300,6 +341,37 @@ def _taken_by_hand(folder: Path) -> Work:
                 yield file.read_row_group(0).take(order[first : first + FEW]).column(0).combine_chunks().flatten()
 
     return Work(lambda: [len(each) for each in batches()], share=int(rows * share) / rows)
+
+
+def _taken_from_memory(folder: Path) -> Work:
+    """The file decoded whole in each pass, which takes memory for all of it, and each batch taken from it."""
+    from pyarrow import parquet
+
+    def batches() -> Iterator[Any]:
+        vectors = parquet.read_table(folder / "vectors.parquet").column(0).combine_chunks()
+        order = np.random.default_rng(SEED).permutation(len(vectors))
+        for first in range(0, len(order), FEW):
+            yield _matrix(vectors.take(order[first : first + FEW]))
+
+    return delivering(batches, checksum=in_any_order)
+
+
+def _shuffled_by_lancedb(folder: Path) -> Work:
+    """Its permutations, in batches of Arrow: of its ways to read in a random order, none takes less time."""
+    import lancedb
+    import pyarrow as pa
+    from lancedb.permutation import Permutation, permutation_builder
+    from pyarrow import ipc
+
+    rows = ipc.open_file(pa.memory_map(str(folder / "vectors.arrow"))).read_all()
+    table = lancedb.connect(folder / f"lance-{os.getpid()}").create_table("vectors", rows, mode="overwrite")
+    order = permutation_builder(table).shuffle(seed=SEED).execute()
+    shuffled = Permutation.from_tables(table, order).with_format("arrow")
+    return delivering(lambda: shuffled.iter(FEW), checksum=in_any_order, plain=lambda batch: _matrix(batch.column(0)))
+
+
+def _matrix(vectors: Any) -> Any:
+    return vectors.flatten().to_numpy().reshape(-1, VECTOR)
 
 
 def _volume(path: Any) -> Any:
