@@ -8,7 +8,7 @@
 #   make test-pythons  the same on Python 3.12 and 3.13, where they are on this machine
 #   make test-deep  all tests with much longer searches for counterexamples (hours); then what each room's tests run of it
 #   make outside  suites of other libraries, where their packages are installed, and what was left out (tests/outside)
-#   make outside-bench  the cases of TensorFlow's and DLIO's benchmarks, beside TensorFlow
+#   make outside-bench  the cases of TensorFlow's benchmarks beside TensorFlow; DLIO itself, where it is installed
 #   make peers    TensorFlow, Grain, PyTorch, WebDataset and HF datasets, so that `make bench` prints their figures too
 #   make page     docs/performance.md and the plot of the README from the figures of the last `make bench`
 #   make release-check  the wheel and the archive of sources in dist/, tried in empty environments
@@ -131,6 +131,7 @@ outside: $(MADE)/test
 
 outside-bench: $(MADE)/peers
 	@$(RUN)/python benchmarks/run.py outside $(BENCH_ARGS)
+	@$(RUN)/python tests/outside/dlio_speed.py
 
 peers: $(MADE)/peers
 

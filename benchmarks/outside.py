@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What do cases of other people's benchmarks cost: many small files read at a time, large batches, and TensorFlow's own?"""
 
-from collections.abc import Callable
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
 
 QUESTION = (
     "100 TFRecord files of 10 records of 114 KB, two at a time; 200 such files of examples in batches of 20, as DLIO's "
-    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet in a random order; .npz files of "
-    "8 MB, as its unet3d reads them; and the cases of TensorFlow's own benchmarks"
+    "resnet50 reads them; 64 rows of 512 KB in a batch of a shuffle; rows of 4 KB of Parquet and Arrow in a random order; "
+    ".npz files of 8 MB, as its unet3d reads them; and the cases of TensorFlow's own benchmarks, beside a loop of Python and "
+    "beside the engine alone"
 )
 _BY_TURNS = "take, into two arrays by turns"
 FILES, RECORDS, RECORD_BYTES = 100, 10, 114_000
@@ -38,11 +41,49 @@ def prepare(folder: Path, scale: float) -> None:
     volumes = np.random.default_rng(SEED).integers(0, 256, (scaled(DEPTH, scale, 4), SIDE, SIDE), np.uint8)
     for number in range(VOLUMES):
         np.savez(folder / f"{number}.npz", x=np.roll(volumes, number))
+    for columns in (4, 64):
+        line = ",".join([f"{1.23456 + column:.4f}" for column in range(columns)])
+        (folder / f"{columns}.csv").write_text(f"{line}\n" * 2000, encoding="utf-8")
+    for place in range(16):
+        names = folder / str(place) / "deep"
+        names.mkdir(parents=True)
+        for number in range(16):
+            (names / f"{number}.txt").touch()
 
 
 def _records(word: str, file: int) -> int:
     """How many records a file has: some have two more or less."""
     return RECORDS + (file % 5 - 2 if word == "uneven-" else 0)
+
+
+def _read_by_hand(names: list[str]) -> Work:
+    """Records of two files by turns: the kernel that checks them, memory that is made once, and nothing to stop or save."""
+    from distinput.kernels.checksums import scan_records
+
+    places = np.empty((2, 2 * RECORDS * RECORD_BYTES), np.uint8)
+    starts, sizes = np.empty((2, 2 * RECORDS), np.int64)
+
+    def records(name: str, place: Any) -> Iterator[bytes]:
+        with Path(name).open("rb", 0) as file:
+            count = scan_records(place[: file.readinto(place)], 0, starts, sizes)[0]
+        for start, size in zip(starts[:count].tolist(), sizes[:count].tolist(), strict=True):
+            yield place[start : start + size].tobytes()
+
+    def by_turns() -> Iterator[bytes]:
+        left = iter(names)
+        slots = deque([(records(next(left), place), place) for place in places])
+        while slots:
+            reading, place = slots.popleft()
+            record = next(reading, None)
+            if record is not None:
+                yield record
+            elif (name := next(left, None)) is not None:
+                reading = records(name, place)
+            else:
+                continue
+            slots.append((reading, place))
+
+    return delivering(by_turns, checksum=in_any_order, plain=_bytes)
 
 
 def _write_vectors(folder: Path, rows: int) -> None:
@@ -58,7 +99,7 @@ def _write_vectors(folder: Path, rows: int) -> None:
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
-    """The files two at a time, beside the same in turn; the examples; and the batches."""
+    """The files two at a time, beside the same in turn; the examples; the batches; and rows in a random order."""
     row = scaled(ROW, scale, 1024)
 
     def files(word: str) -> Case:
@@ -76,6 +117,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 Contender("distinput", "ours", lambda: read("distinput", 2)),
                 Contender("in turn", "limit", lambda: read("distinput", None), reach_cpu=0.95),
+                Contender("by hand, two at a time", "limit", lambda: _read_by_hand(names)),
                 Contender("tf.data", "peer", lambda: read("tensorflow", 2), ("tensorflow",), 1.2),
             ],
         )
@@ -102,12 +144,23 @@ def cases(folder: Path, scale: float) -> list[Case]:
         dataset: Any = _data(module).Dataset.from_tensor_slices(rows).shuffle(ROWS).repeat(EPOCHS).batch(BATCH)
         return delivering(lambda: dataset, checksum=in_any_order)
 
-    def vectors(kind: str) -> Work:
-        import distinput as di
+    def vectors(kind: str, *others: Contender) -> Case:
+        def shuffled() -> Work:
+            import distinput as di
 
-        source = di.data.ParquetDataset if kind == "parquet" else di.data.ArrowDataset
-        shuffled: Any = source(str(folder / f"vectors.{kind}")).global_shuffle(seed=SEED).batch(FEW)
-        return delivering(lambda: shuffled, checksum=in_any_order, plain=_vector)
+            source = di.data.ParquetDataset if kind == "Parquet" else di.data.ArrowDataset
+            batches: Any = source(str(folder / f"vectors.{kind.lower()}")).global_shuffle(seed=SEED).batch(FEW)
+            return delivering(lambda: batches, checksum=in_any_order, plain=_vector)
+
+        return Case(
+            f"global_shuffle of 4 KB rows of {kind}, batch({FEW})",
+            {"row": scaled(VECTORS, scale, 100)},
+            [
+                Contender("distinput", "ours", shuffled),
+                *others,
+                Contender("LanceDB", "peer", lambda: _shuffled_by_lancedb(folder), ("lancedb",), 5.0),
+            ],
+        )
 
     return [
         files(""),
@@ -126,7 +179,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             [
                 Contender("distinput", "ours", lambda: batches("distinput")),
                 Contender(_BY_TURNS, "limit", lambda: _gathered(ROWS, row, BATCH, ROWS * EPOCHS // BATCH), reach=0.8),
-                Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), reach_cpu=1.0),
+                Contender("tf.data", "peer", lambda: batches("tensorflow"), ("tensorflow",), 1.0, 1.0),
             ],
         ),
         Case(
@@ -137,15 +190,12 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("DataLoader, 2 workers", "peer", lambda: _loaded_volumes(folder), ("torch",), 1.3),
             ],
         ),
-        Case(
-            "global_shuffle of 4 KB rows of Parquet, batch(24)",
-            {"row": scaled(VECTORS, scale, 100)},
-            [
-                Contender("distinput", "ours", lambda: vectors("parquet")),
-                Contender("Arrow, mapped", "limit", lambda: vectors("arrow")),
-                Contender("pyarrow by hand", "peer", lambda: _taken_by_hand(folder), ("pyarrow",), 5.0),
-            ],
+        vectors(
+            "Parquet",
+            Contender("pyarrow, all decoded once", "limit", lambda: _taken_from_memory(folder)),
+            Contender("pyarrow by hand", "peer", lambda: _taken_by_hand(folder), ("pyarrow",), 5.0),
         ),
+        vectors("Arrow"),
         *[_short(name, make, scaled(count, scale, 8), folder) for name, (make, count) in SHORT.items()],
     ]
 
@@ -179,25 +229,16 @@ def _resampled(data: Any) -> Any:
 
 
 def _cells(data: Any, folder: Path, columns: int) -> Any:
-    file = folder / f"{columns}.csv"
-    if not file.exists():
-        line = ",".join([f"{1.23456 + column:.4f}" for column in range(columns)])
-        file.write_text(f"{line}\n" * 2000, encoding="utf-8")
-    return data.experimental.CsvDataset(str(file), [np.float32] * columns).repeat()
+    return data.experimental.CsvDataset(str(folder / f"{columns}.csv"), [np.float32] * columns).repeat()
 
 
 def _names(data: Any, folder: Path) -> Any:
-    places = [folder / "names" / str(place) / "deep" for place in range(16)]
-    for place in places:
-        place.mkdir(parents=True, exist_ok=True)
-        for number in range(16):
-            Path(place, f"{number}.txt").touch()
-    return data.Dataset.list_files([f"{place}/*.txt" for place in places], shuffle=False)
+    return data.Dataset.list_files([str(folder / str(place) / "deep" / "*.txt") for place in range(16)], shuffle=False)
 
 
 def _snapshot(data: Any, folder: Path) -> Any:
     rows = data.Dataset.from_tensor_slices(np.zeros((2000, 128), np.float32))
-    return rows.snapshot(str(folder / f"snapshot-{data.__name__}"))
+    return rows.snapshot(str(folder / f"snapshot-{os.getpid()}"))
 
 
 _LARGE = "from_tensors(64K).repeat().batch(64)"
@@ -234,13 +275,28 @@ SHORT: dict[str, tuple[Callable[[Any, Path], Any], int]] = {
 
 
 def _short(name: str, make: Callable[[Any, Path], Any], count: int, folder: Path) -> Case:
-    def work(module: str) -> Work:
-        dataset = make(_data(module), folder).take(count)
+    def dataset(module: str) -> Any:
+        elements = make(_data(module), folder).take(count)
         if name == "snapshot, read":
-            for _ in dataset:  # which writes it
+            for _ in elements:  # which writes it
                 pass
+        return elements
+
+    def work(module: str) -> Work:
+        elements = dataset(module)
         plain = np.shape if name == "rejection_resample" else None  # which draws as it likes
-        return delivering(lambda: dataset, plain=plain)
+        return delivering(lambda: elements, plain=plain)
+
+    def engine() -> Work:
+        """TensorFlow's own way to time it: all elements are made, and the last one is handed to Python."""
+        last = dataset("tensorflow").skip(count - 1)
+
+        def once() -> Any:
+            iterator = iter(last)
+            next(iterator)
+            return iterator
+
+        return Work(once)
 
     large = [Contender(_BY_TURNS, "limit", lambda: _gathered(1, 1 << 16, 64, count), reach=0.8)]
     return Case(
@@ -249,7 +305,8 @@ def _short(name: str, make: Callable[[Any, Path], Any], count: int, folder: Path
         [
             Contender("distinput", "ours", lambda: work("distinput")),
             *(large if name == _LARGE else []),
-            Contender("tf.data", "peer", lambda: work("tensorflow"), ("tensorflow",), reach_cpu=1.0),
+            Contender("tf.data", "peer", lambda: work("tensorflow"), ("tensorflow",), 1.0, 1.0),
+            Contender("tf.data, its engine alone", "peer", engine, ("tensorflow",), 1 / 3),
         ],
     )
 
@@ -284,6 +341,37 @@ def _taken_by_hand(folder: Path) -> Work:
                 yield file.read_row_group(0).take(order[first : first + FEW]).column(0).combine_chunks().flatten()
 
     return Work(lambda: [len(each) for each in batches()], share=int(rows * share) / rows)
+
+
+def _taken_from_memory(folder: Path) -> Work:
+    """The file decoded whole in each pass, which takes memory for all of it, and each batch taken from it."""
+    from pyarrow import parquet
+
+    def batches() -> Iterator[Any]:
+        vectors = parquet.read_table(folder / "vectors.parquet").column(0).combine_chunks()
+        order = np.random.default_rng(SEED).permutation(len(vectors))
+        for first in range(0, len(order), FEW):
+            yield _matrix(vectors.take(order[first : first + FEW]))
+
+    return delivering(batches, checksum=in_any_order)
+
+
+def _shuffled_by_lancedb(folder: Path) -> Work:
+    """Its permutations, in batches of Arrow: of its ways to read in a random order, none takes less time."""
+    import lancedb
+    import pyarrow as pa
+    from lancedb.permutation import Permutation, permutation_builder
+    from pyarrow import ipc
+
+    rows = ipc.open_file(pa.memory_map(str(folder / "vectors.arrow"))).read_all()
+    table = lancedb.connect(folder / f"lance-{os.getpid()}").create_table("vectors", rows, mode="overwrite")
+    order = permutation_builder(table).shuffle(seed=SEED).execute()
+    shuffled = Permutation.from_tables(table, order).with_format("arrow")
+    return delivering(lambda: shuffled.iter(FEW), checksum=in_any_order, plain=lambda batch: _matrix(batch.column(0)))
+
+
+def _matrix(vectors: Any) -> Any:
+    return vectors.flatten().to_numpy().reshape(-1, VECTOR)
 
 
 def _volume(path: Any) -> Any:
