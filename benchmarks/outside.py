@@ -357,7 +357,7 @@ def _taken_from_memory(folder: Path) -> Work:
 
 
 def _shuffled_by_lancedb(folder: Path) -> Work:
-    """Its permutations, in batches of Arrow: of its ways to read in a random order, none takes less time."""
+    """Its permutations, in batches of Arrow."""
     import lancedb
     import pyarrow as pa
     from lancedb.permutation import Permutation, permutation_builder
