@@ -100,7 +100,7 @@ class StandIn(NDArrayOperatorsMixin):
     @property
     def T(self) -> "StandIn":  # noqa: N802 - NumPy's name
         """All axes of an element reversed."""
-        return self.transpose()
+        return self.transpose() if self.ndim else self  # a number of NumPy gives itself, and `in` asks what is the same
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -171,7 +171,7 @@ class StandIn(NDArrayOperatorsMixin):
     def astype(self, dtype: Any, copy: bool = True) -> "StandIn":
         """Each value converted."""
         wanted = np.dtype(dtype)
-        if wanted == self.dtype and not copy:
+        if wanted == self.dtype and not copy and self.ndim:
             return self
         return StandIn(converted(self.block, wanted), self.rules, own=True)
 

@@ -427,6 +427,8 @@ class WholeBlock:
         self._functions = [Transplant(function, self._rules) for function in functions]
         self._kinds: set[Any] = set()
         self._blocks = 0
+        self._ways: list[int] = []
+        """An element on each way of the latest block, if there were several."""
 
     def __call__(self, rows: Block) -> ColumnBlock:
         """The results for all rows.
@@ -457,7 +459,11 @@ class WholeBlock:
                     raise Unfit from None
                 numbers = np.arange(rows.size)[places]
                 left += [numbers[~parted.truth], numbers[parted.truth]]
-        return ways[0][1] if len(ways) == 1 else _joined(ways, rows.size)
+        if len(ways) == 1:
+            self._ways = []
+            return ways[0][1]
+        self._ways = [int(places[0]) for places, _ in ways]
+        return _joined(ways, rows.size)
 
     def _one_way(self, structure: Structure, given: Sequence[Any], size: int) -> ColumnBlock:
         """The results for elements that all go the same way.
@@ -483,7 +489,8 @@ class WholeBlock:
         kind = str([(c.array.shape[1:], c.dtype) for c in rows.materialize().columns if isinstance(c, Dense)])
         many = _SAMPLES if kind not in self._kinds else 1
         self._kinds.add(kind)
-        for row in sorted({(self._blocks + rows.size * i // many) % rows.size for i in range(many)}):
+        spread = [self._blocks + rows.size * i // many for i in range(many)]
+        for row in sorted({place % rows.size for place in (*spread, *self._ways)}):  # ways: perhaps another thread's
             wanted = _as_element(call(rows.row(row)), self._said)
             if structure_of(wanted) != made.structure:
                 raise Refused("it returned another structure for a single element")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from distinput.functions.vectorized.whole_block import Vectorizer
+from distinput.functions.vectorized.answers import Refused
+from distinput.functions.vectorized.whole_block import Vectorizer, WholeBlock
 from tests.functions.vectorized.blocks import EYE, LABELS, SCALARS, VECTORS, block_of, judged
 
 WHOLE = "whole blocks"
@@ -61,6 +62,13 @@ NUMBERS: list[Callable[..., Any]] = [
     lambda x: max(x, 0.5) + min(x, x * 2, x * 3),
     lambda x: (x > 1 and x) or x - 1,
     lambda x: x if x in (1, 2, 3) else x * 0,
+    lambda x: (
+        x.T in (x, 7),
+        x.astype(x.dtype, copy=False) in (x, 7),
+        x[()] in (x, 7),
+        x * 1 in (x * 1, 7),
+        (x,) == (x,),
+    ),
     lambda x: sum([1 for bound in (-1, 0, 1) if x > bound]),
     lambda x: all(x > bound for bound in (-1, 0)),
     lambda x: x.astype(np.int32) if -9 < x < 9 else np.int32(9),
@@ -84,7 +92,7 @@ def test_no_value_of_an_array_makes_a_difference(values: Any, reverse: bool) -> 
 
 @pytest.mark.parametrize("function", NUMBERS)
 def test_a_few_ways_are_taken_together(function: Callable[..., Any]) -> None:
-    assert judged(function, many(SCALARS.astype(np.float64))) in (WHOLE, ALONE)
+    assert judged(function, many(np.append(SCALARS.astype(np.float64), np.nan))) in (WHOLE, ALONE)
 
 
 def test_elements_keep_their_order_and_their_ways() -> None:
@@ -114,6 +122,14 @@ def test_an_error_on_one_way_is_that_of_its_element() -> None:
     assert judged(looked_up, many(LABELS)) == WHOLE
     made = Vectorizer([looked_up], looked_up, measured=False).made(block_of(np.append(many(LABELS), 10)))
     assert made is None  # so that the call for that element raises its own error
+
+
+def test_an_element_on_each_way_is_compared() -> None:
+    rows = block_of(np.append(many(LABELS), 99))
+    whole = WholeBlock([lambda y: y if y < 99 else -y], measured=False)
+    for _ in range(3):
+        with pytest.raises(Refused, match="differed"):
+            whole.compared(rows, whole(rows), lambda y: y)
 
 
 def test_few_elements_on_several_ways_are_called_alone() -> None:
