@@ -37,6 +37,16 @@ def features(x: Any) -> Any:
     return np.abs(x), np.concatenate([x[:4], x[-4:]]), x.max()
 
 
+def parity(x: Any) -> Any:
+    """A number that goes one of two ways."""
+    return x * 2 if x % 2 == 0 else x + 1
+
+
+def median(x: Any) -> Any:
+    """The value in the middle of a vector."""
+    return np.median(x)
+
+
 def standard(x: Any) -> Any:
     """A vector with mean 0 and deviation 1; measured."""
     return (x - x.mean()) / (x.std() + np.float32(1e-6))
@@ -89,6 +99,8 @@ JOBS: dict[str, Job] = {
     "one_hot": Job(one_hot, 100_000, _labels, reach=5.0, tf=lambda tf, x: tf.gather(EYE, x)),
     "leaky": Job(leaky, 50_000, _vectors, reach=5.0, tf=lambda tf, x: tf.where(x > 0, x, np.float32(0.1) * x)),
     "features": Job(features, 50_000, _vectors, reach=5.0),
+    "parity": Job(parity, 100_000, _labels, reach=5.0, tf=lambda tf, x: tf.where(x % 2 == 0, x * 2, x + 1)),
+    "median": Job(median, 20_000, _vectors, reach=5.0),
     "standard": Job(standard, 20_000, _vectors, how=True, reach=3.0),
     "image": Job(image, 10_000, _images),
 }

@@ -1205,6 +1205,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
     ) -> str:
         """Explain the pipeline: as described, the rules that changed it, as it runs, and notes on how its functions are called.
 
+        If the latest pass waited a second or more for functions of Python, a note says so, and what would help.
+
         Args:
           num_workers: also show what each of this many workers would read if the dataset were distributed.
           replicas_per_worker: replicas of each worker.
@@ -1223,7 +1225,8 @@ class Dataset(Transformations[T_co], metaclass=_DatasetType):
             repeat(count=2)  int64  x18
               range(first=0, stop=9)  int64  x9
         """
-        return str(explanation.explanation_of(self._node, self._runs().node, num_workers, replicas_per_worker, policy))
+        told, runs = self.stats(), self._runs().node
+        return str(explanation.explanation_of(self._node, runs, num_workers, replicas_per_worker, policy, told))
 
     def stats(self) -> "Stats":
         """Statistics of each step in the latest pass, the choices of AUTOTUNE, and the step that the others wait for.

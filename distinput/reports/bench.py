@@ -26,6 +26,7 @@ from distinput.ops.prefetch import Prefetch
 from distinput.ops.reader import Reader
 from distinput.ops.shuffle import Shuffle
 from distinput.plan.check import AUTOTUNE
+from distinput.plan.families import Seeded
 from distinput.plan.node import INFINITE, Node, walk
 from distinput.run.threads import memory
 from distinput.values.nest import flatten, structure_of
@@ -323,10 +324,10 @@ def _factor(times: float) -> str:
 def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator[TriedChange]:
     """Try changes that apply to a dataset; each of them keeps all elements, and all but the last keep their order.
 
-    A function that is called for whole batches instead of elements is measured if the first two batches are the same. If
-    reading is the slowest step, its records are saved in a folder of temporary files, as many as were read, and read from
-    there; and several files are read at a time. If the loop that takes the elements is, batches are made larger, and rows are
-    counted.
+    A function that is called for whole batches or many rows instead of elements is measured if the first elements stay the
+    same. If reading is the slowest step, its records are saved in a folder of temporary files, as many as were read, and read
+    from there; and several files are read at a time. If the loop that takes the elements is, batches are made larger, and rows
+    are counted.
 
     Args:
       dataset: what was measured; it is not changed.
@@ -344,7 +345,7 @@ def trials(dataset: Dataset[Any], told: Bench, seconds: float = 3.0) -> Iterator
                 changed = _edited(dataset.node, edit)
                 if changed is dataset.node:
                     continue
-                if edit is _after_batch and not _begin_alike(dataset, Dataset(changed)):
+                if edit in (_after_batch, _in_rows) and not _begin_alike(dataset.node, changed):
                     yield TriedChange(change, error="its elements differ, because the function takes single elements")
                     continue
                 if any(isinstance(step, Map) and step.processes for step in walk(changed)):
@@ -401,10 +402,23 @@ def _several_at_a_time(op: str, node: Node) -> Node:
     return reading(Dataset(node.input), node.format, MANY_READS, on_error=node.on_error)
 
 
-def _begin_alike(one: Dataset[Any], other: Dataset[Any]) -> bool:
-    """Whether the first two elements of two datasets are the same."""
-    pairs = zip(islice(one, 2), islice(other, 2), strict=True)
-    return all(structure_of(a) == structure_of(b) and all(map(_same, flatten(a), flatten(b))) for a, b in pairs)
+def _begin_alike(one: Node, other: Node) -> bool:
+    """Whether two pipelines begin with the same elements: two of them, or as many as come in a second, up to a hundred."""
+    until = _clock() + 1
+    pairs = zip(*[islice(Dataset(_edited(node, _seeded)), 100) for node in (one, other)], strict=True)
+    for count, (a, b) in enumerate(pairs, 1):
+        if structure_of(a) != structure_of(b) or not all(map(_same, flatten(a), flatten(b))):
+            return False
+        if count > 1 and _clock() > until:
+            break
+    return True
+
+
+def _seeded(node: Node) -> Node:
+    """What is random as in any other pass: orders can be compared then."""
+    if isinstance(node, Seeded) and node.seed is None:
+        return replace(node, seed=0)  # type: ignore[call-arg]  # of its subclasses
+    return node
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -423,6 +437,13 @@ def _after_batch(node: Node) -> Node:
         return node
     batched = Dataset(replace(node, input=node.input.input))
     return batched.map(node.input.map_func, num_parallel_calls=node.input.num_parallel_calls).node
+
+
+def _in_rows(node: Node) -> Node:
+    if not _is_free(node) or not of_users(node) or node.rng or node.processes:
+        return node
+    signature = node.output_signature
+    return Dataset(node.input).map_rows(node.map_func, output_signature=signature, on_error=node.on_error).node
 
 
 def _in_many_threads(node: Node) -> Node:
@@ -489,6 +510,7 @@ CHANGES: dict[str, Callable[[Node], Node]] = {
     f"map(num_parallel_calls={MANY_CALLS})": _in_many_threads,
     "map(vectorize=True)": _vectorized,
     "map after batch": _after_batch,
+    "map_rows instead of map": _in_rows,
     "the predicate of filter in map(processes=True)": _asked_in_processes,
 }
 """Each change by its name: what becomes of a step."""

@@ -394,9 +394,21 @@ def test_threads_that_take_turns_in_python(clock: Clock) -> None:
         clock.now += 0.3  # and those of the three others
         return int(x)
 
-    slowest, advice = first_advice(RANGE(40).map(count, num_parallel_calls=4).batch(4))
+    dataset = RANGE(40).map(count, num_parallel_calls=4).batch(4)
+    assert "latest pass" not in dataset.explain()
+    slowest, advice = first_advice(dataset)
     assert slowest == "1:map"
     assert "its 4 threads take turns in Python, one at a time: processes=True" in advice
+    assert f"latest pass: {dataset.stats().bottleneck}" in dataset.explain()
+
+
+def test_explain_says_nothing_of_a_pass_that_took_no_time(clock: Clock) -> None:
+    def count(x: Any) -> Any:
+        clock.work(0.01)
+        return int(x)
+
+    dataset = RANGE(40).map(count)
+    assert (first_advice(dataset)[0], "latest pass" in dataset.explain()) == ("1:map", False)
 
 
 def test_threads_that_take_turns_on_a_busy_machine_are_promised_nothing(clock: Clock) -> None:

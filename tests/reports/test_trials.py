@@ -4,6 +4,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import distinput as di
@@ -24,12 +25,19 @@ DATASETS: dict[str, Any] = {
 }
 
 
+UNCHANGED = {
+    ("map after batch", "two branches"),
+    ("map after batch", "random"),
+    ("map_rows instead of map", "random"),
+}
+
+
 @pytest.mark.parametrize("name", DATASETS)
 @pytest.mark.parametrize("change", [change for change in CHANGES if "processes" not in change])
 def test_a_change_keeps_the_elements(name: str, change: str) -> None:
     dataset = DATASETS[name]
     changed = _edited(dataset.node, CHANGES[change])
-    assert changed is not dataset.node or (change == "map after batch" and name != "map")
+    assert changed is not dataset.node or (change, name) in UNCHANGED
     assert repr(list(Dataset(changed).iter_pass(0))) == repr(list(dataset.iter_pass(0)))
 
 
@@ -42,6 +50,24 @@ def test_a_function_of_elements_is_not_measured_with_batches() -> None:
     assert "the function takes single elements" in found["map after batch"]
     alike = {one.change: one.error for one in trials(DATASETS["map"], bench(DATASETS["map"], warm_up=0), 0.01)}
     assert (alike["map after batch"], alike["map(vectorize=True)"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "function, error",
+    [
+        (lambda x: x - np.mean(x), "the function takes single elements"),
+        (lambda x: x if np.sum(x) < 500 else x + 1, "the function takes single elements"),
+        (lambda x: x * 2, ""),
+        (lambda x: {"x": np.sum(x)}, "must have 30 rows"),
+    ],
+)
+def test_a_function_of_elements_is_not_measured_with_many_rows(function: Any, error: str) -> None:
+    for numbers in (di.data.Dataset.range(64).skip(34), di.data.Dataset.range(34, 64).shuffle(9)):
+        dataset = numbers.map(function)
+        found = {one.change: one for one in trials(dataset, bench(dataset, warm_up=0), 0.01)}
+        told = found["map_rows instead of map"]
+        assert error in told.error
+        assert bool(told.error) == bool(error), told
 
 
 def test_steps_that_the_user_has_decided_on_are_left_alone() -> None:

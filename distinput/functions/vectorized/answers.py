@@ -27,6 +27,18 @@ class Unfit(BaseException):
     """
 
 
+class Parted(BaseException):
+    """The function goes one way for some elements of this block and another way for the others.
+
+    Args:
+      truth: bool [n], the answer of each element.
+    """
+
+    def __init__(self, truth: Any) -> None:
+        super().__init__()
+        self.truth = truth
+
+
 # ----------------------------------------------------------------------------
 # The table of rules: for each function of NumPy, how it is answered for a block.
 # ----------------------------------------------------------------------------
@@ -88,7 +100,7 @@ class StandIn(NDArrayOperatorsMixin):
     @property
     def T(self) -> "StandIn":  # noqa: N802 - NumPy's name
         """All axes of an element reversed."""
-        return self.transpose()
+        return self.transpose() if self.ndim else self  # a number of NumPy gives itself, and `in` asks what is the same
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -103,7 +115,15 @@ class StandIn(NDArrayOperatorsMixin):
     def _of_one(self, *_: Any) -> NoReturn:
         raise Refused("what it does next depends on a value of the element")
 
-    __bool__ = __int__ = __float__ = __complex__ = __index__ = __round__ = __floor__ = __ceil__ = __trunc__ = _of_one
+    def __bool__(self) -> bool:
+        if self.ndim:
+            self._of_one()
+        truth = self.block.astype(bool)
+        if truth.any() and not truth.all():
+            raise Parted(truth)
+        return bool(truth.all())
+
+    __int__ = __float__ = __complex__ = __index__ = __round__ = __floor__ = __ceil__ = __trunc__ = _of_one
     __contains__ = item = tolist = tobytes = _of_one
 
     def _as_text(self, *_: Any) -> NoReturn:
@@ -151,7 +171,7 @@ class StandIn(NDArrayOperatorsMixin):
     def astype(self, dtype: Any, copy: bool = True) -> "StandIn":
         """Each value converted."""
         wanted = np.dtype(dtype)
-        if wanted == self.dtype and not copy:
+        if wanted == self.dtype and not copy and self.ndim:
             return self
         return StandIn(converted(self.block, wanted), self.rules, own=True)
 
@@ -379,7 +399,8 @@ def _digitize(rules: "Rules", x: Any, bins: Any, right: bool = False) -> StandIn
 # Operations over the values of an element: sums, extremes, products of matrices.
 #
 # Exact are those whose result does not depend on the order of the values: sums of integers, whose overflow wraps, means of
-# integers whose sum is exact in float64, extremes, and running sums, whose order is given. The others are measured.
+# integers whose sum is exact in float64, extremes, medians, which add two values at most, and running sums, whose order is
+# given. The others are measured.
 # ----------------------------------------------------------------------------
 
 
@@ -401,7 +422,7 @@ def _entered(function: Any) -> None:
             raise Refused(f"np.{name} of several values has no rule")
         made = _over(function, a, axis, options)
         if not set(options) - {"keepdims"} and _is_exact(name, a):
-            if name in ("max", "min", "amax", "amin") and a.dtype.kind == "f":
+            if name in ("max", "min", "amax", "amin", "median") and a.dtype.kind == "f":
                 _check_signs(a.block, made)
             return StandIn(made, rules, own=True)
         return rules.measure(name, made, (a,), lambda value: function(value, axis=axis, **options), _WEIGHT)
@@ -412,7 +433,7 @@ for _name in ("all", "any", "argmax", "argmin", "max", "mean", "median", "min", 
 
 
 def _is_exact(name: str, a: StandIn) -> bool:
-    if name in ("all", "any", "argmax", "argmin", "max", "min", "amax", "amin"):
+    if name in ("all", "any", "argmax", "argmin", "max", "min", "amax", "amin") or (name == "median" and a.size):
         return True
     integers = a.dtype.kind in "biu"
     return integers and (name in ("sum", "prod") or (name == "mean" and a.dtype.itemsize <= 4 and a.size <= _WHOLE))
@@ -429,7 +450,7 @@ def _over(function: Any, a: StandIn, axis: Any, options: dict[str, Any]) -> Any:
 
 
 def _check_signs(block: Any, made: Any) -> None:
-    """Which of 0.0 and -0.0 is the larger one is not defined."""
+    """Which of 0.0 and -0.0 is the larger one, or the one in the middle, is not defined."""
     if bool((made == 0).any()):
         signs = np.signbit(block[block == 0])
         if signs.any() and not signs.all():

@@ -23,7 +23,7 @@ from distinput.columns.rows import PACE_SECONDS, Stream, passing_over
 from distinput.columns.state import State
 from distinput.functions.claim import MadeBlock, behind
 from distinput.functions.inference import samples
-from distinput.functions.vectorized.answers import FUNCTIONS, Refused, Rules, StandIn, Unfit, picked, same_bits
+from distinput.functions.vectorized.answers import FUNCTIONS, Parted, Refused, Rules, StandIn, Unfit, picked, same_bits
 from distinput.functions.workers import Calling
 from distinput.plan.node import Node, describe
 from distinput.run.run import Run, to_whole_groups
@@ -404,6 +404,10 @@ def _is_builtin(value: Any) -> bool:
 _SAMPLES = 5
 """Elements of the first block of a kind that are compared with calls for each of them; later one of each block."""
 
+_MOST_WAYS, _ELEMENTS_OF_WAY = 8, 256
+"""Ways through the functions that the elements of one block may go, by what is asked about their values; and how many elements
+there must be for each: with fewer, a call for each of them costs less."""
+
 
 class WholeBlock:
     """Functions of one element, called for all elements of a block; the first one gets the elements.
@@ -423,6 +427,8 @@ class WholeBlock:
         self._functions = [Transplant(function, self._rules) for function in functions]
         self._kinds: set[Any] = set()
         self._blocks = 0
+        self._ways: list[int] = []
+        """An element on each way of the latest block, if there were several."""
 
     def __call__(self, rows: Block) -> ColumnBlock:
         """The results for all rows.
@@ -437,14 +443,42 @@ class WholeBlock:
         if not all(isinstance(column, Dense) for column in columns) or not _is_plain(rows.structure):
             raise Refused("its elements are not nests of tuples and dicts of numbers of one shape")
         given = [np.asarray(column.array) for column in columns if isinstance(column, Dense)]
-        value = rows.structure.build([StandIn(array, self._rules) for array in given])
+        ways: list[tuple[Any, ColumnBlock]] = []
+        left: list[Any] = [slice(None)]
+        while left:
+            places = left.pop()
+            part = [array[places] for array in given]
+            size = len(part[0]) if part else rows.size
+            try:
+                ways.append((places, self._one_way(rows.structure, part, size)))
+            except Parted as parted:
+                count = len(ways) + len(left) + 2
+                if count > _MOST_WAYS:
+                    raise Refused(f"its elements go more than {_MOST_WAYS} ways, by what it asks about them") from None
+                if count * _ELEMENTS_OF_WAY > rows.size:
+                    raise Unfit from None
+                numbers = np.arange(rows.size)[places]
+                left += [numbers[~parted.truth], numbers[parted.truth]]
+        if len(ways) == 1:
+            self._ways = []
+            return ways[0][1]
+        self._ways = [int(places[0]) for places, _ in ways]
+        return _joined(ways, rows.size)
+
+    def _one_way(self, structure: Structure, given: Sequence[Any], size: int) -> ColumnBlock:
+        """The results for elements that all go the same way.
+
+        Raises:
+          Parted: they do not.
+        """
+        value = structure.build([StandIn(array, self._rules) for array in given])
         for function in self._functions:
             value = function.call(*value) if type(value) is tuple else function.call(value)
             value = _as_element(value, self._said if function is self._functions[-1] else None)
         structure = _structure(value)
         taken = {id(array) for array in given}
-        made = [Dense(_column(leaf, rows.size, taken)) for leaf in structure.flatten(value)]
-        return ColumnBlock(structure, made, rows.size)
+        made = [Dense(_column(leaf, size, taken)) for leaf in structure.flatten(value)]
+        return ColumnBlock(structure, made, size)
 
     def compared(self, rows: Block, made: ColumnBlock, call: Callable[[Any], Any]) -> None:
         """Compare some results with those of calls for each element.
@@ -455,7 +489,8 @@ class WholeBlock:
         kind = str([(c.array.shape[1:], c.dtype) for c in rows.materialize().columns if isinstance(c, Dense)])
         many = _SAMPLES if kind not in self._kinds else 1
         self._kinds.add(kind)
-        for row in sorted({(self._blocks + rows.size * i // many) % rows.size for i in range(many)}):
+        spread = [self._blocks + rows.size * i // many for i in range(many)]
+        for row in sorted({place % rows.size for place in (*spread, *self._ways)}):  # ways: perhaps another thread's
             wanted = _as_element(call(rows.row(row)), self._said)
             if structure_of(wanted) != made.structure:
                 raise Refused("it returned another structure for a single element")
@@ -464,6 +499,25 @@ class WholeBlock:
                 if not same_bits(as_leaf(leaf), column.array[row]):
                     raise Refused("a result for a block differed from the one for a single element")
         self._blocks += 1
+
+
+def _joined(ways: Sequence[tuple[Any, ColumnBlock]], size: int) -> ColumnBlock:
+    """The results of elements that went several ways, in the order of the elements."""
+    (_, first), *_ = ways
+    columns: list[Any] = [np.empty((size, *column.shape[1:]), column.dtype) for column in _arrays(first)]
+    for places, made in ways:
+        arrays = _arrays(made)
+        if made.structure != first.structure or [(a.shape[1:], a.dtype) for a in arrays] != [
+            (column.shape[1:], column.dtype) for column in columns
+        ]:
+            raise Refused("what it returns for some elements has another structure, shape or dtype than for others")
+        for column, array in zip(columns, arrays, strict=True):
+            column[places] = array
+    return ColumnBlock(first.structure, [Dense(column) for column in columns], size)
+
+
+def _arrays(block: ColumnBlock) -> list[Any]:
+    return [column.array for column in block.columns if isinstance(column, Dense)]
 
 
 def _is_plain(structure: Structure) -> bool:
@@ -582,7 +636,8 @@ class Vectorizer:
         except (Unfit, Exception):  # noqa: BLE001 - calls for each element say which one is at fault, and why
             self._misses += 1
             if self._misses >= _MOST_MISSES:
-                self.reason = f"the values of {_MOST_MISSES} blocks in a row raised errors or warnings"
+                why = "raised errors or warnings, or led few elements several ways"
+                self.reason = f"the values of {_MOST_MISSES} blocks in a row {why}"
             return None
         self._misses = 0
         self.blocks += 1

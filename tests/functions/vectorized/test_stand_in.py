@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.answers import Refused, Rules, StandIn, lifted, rank
+from distinput.functions.vectorized.answers import Parted, Refused, Rules, StandIn, lifted, rank
 
 
 def stand_in(*shape: int) -> StandIn:
@@ -22,7 +22,6 @@ def test_it_looks_like_one_element() -> None:
 @pytest.mark.parametrize(
     "use, reason",
     [
-        (bool, "depends on a value"),
         (int, "depends on a value"),
         (float, "depends on a value"),
         (lambda x: x.item(), "depends on a value"),
@@ -39,6 +38,20 @@ def test_it_looks_like_one_element() -> None:
 def test_what_needs_one_value_is_refused(use: Callable[[Any], Any], reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         use(stand_in())
+
+
+def test_an_array_has_no_truth() -> None:
+    with pytest.raises(Refused, match="depends on a value"):
+        bool(stand_in(1))
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.float16, np.float64])
+def test_a_number_is_true_as_its_values_are_or_says_which_ones_are(dtype: Any) -> None:
+    values = np.array([0, 1, -0.0, 2, np.nan if np.dtype(dtype).kind == "f" else 3], dtype)
+    with pytest.raises(Parted) as parted, np.errstate(all="raise"):
+        bool(StandIn(values, Rules(measured=False)))
+    assert parted.value.truth.tolist() == [bool(value) for value in values]
+    assert [bool(StandIn(values[i : i + 1], Rules(measured=False))) for i in range(5)] == parted.value.truth.tolist()
 
 
 def test_text_and_complex_numbers_have_no_stand_in() -> None:

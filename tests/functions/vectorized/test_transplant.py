@@ -63,7 +63,7 @@ class Stateful:
         (lambda x: x * Settings.scale, r"class Settings|\.scale"),
         (lambda x: LARGE[:1] + x, "read-only"),
         (lambda x: isinstance(x, float), "it uses isinstance"),
-        (lambda x: x if x > 0 else -x, "depends on a value"),
+        (lambda x: [0, 1][int(x)], "depends on a value"),
         (lambda x: missing + x, "it uses missing"),  # type: ignore[name-defined]  # noqa: F821
         (Stateful(), "no function of Python or NumPy"),
         (Stateful().__call__, "no function of Python or NumPy"),
