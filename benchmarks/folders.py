@@ -3,7 +3,7 @@
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +28,26 @@ def prepare(folder: Path, scale: float) -> None:
     samples = [(text.tobytes(), struct.pack("<q", number)) for number, text in enumerate(texts)]
     parts = [samples[shard::SHARDS] for shard in range(SHARDS)]
     _write_mds(folder / "mds", parts)
-    _write_litdata(folder / "litdata", parts)
+    write_litdata(folder / "litdata", parts, {"x": "str", "y": "int"})
 
 
 def _samples(scale: float) -> int:
     return scaled(40_000, scale, 600)
 
 
-def _shard(parts: Sequence[tuple[bytes, bytes]], header: bytes, sizes: Callable[[bytes, bytes], bytes]) -> bytes:
+def _shard(samples: Sequence[Sequence[bytes]], header: bytes, sizes: Callable[[Sequence[bytes]], bytes]) -> bytes:
     """How many samples, where each begins and the last one ends, a header, and the samples."""
-    samples = [sizes(*sample) + b"".join(sample) for sample in parts]
-    ends = np.cumsum([4 * (len(parts) + 2) + len(header), *map(len, samples)]).tolist()
-    return struct.pack(f"<{len(ends) + 1}I", len(parts), *ends) + header + b"".join(samples)
+    items = [sizes(sample) + b"".join(sample) for sample in samples]
+    ends = np.cumsum([4 * (len(items) + 2) + len(header), *map(len, items)]).tolist()
+    return struct.pack(f"<{len(ends) + 1}I", len(items), *ends) + header + b"".join(items)
 
 
-def _write_mds(folder: Path, parts: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
+def _write_mds(folder: Path, parts: Sequence[Sequence[Sequence[bytes]]]) -> None:
     """Source: the layout of `MDSWriter`, version 2; the number has a fixed size, so that only that of the bytes is stored."""
     folder.mkdir()
     shards = []
     for number, part in enumerate(parts):
-        content = _shard(part, b'{"format": "mds"}', lambda text, _: struct.pack("<I", len(text)))
+        content = _shard(part, b'{"format": "mds"}', lambda sample: struct.pack("<I", len(sample[0])))
         name = f"shard.{number:05}.mds"
         (folder / name).write_bytes(content)
         shards.append(
@@ -68,18 +68,26 @@ def _write_mds(folder: Path, parts: Sequence[Sequence[tuple[bytes, bytes]]]) -> 
     (folder / "index.json").write_text(json.dumps({"shards": shards, "version": 2}))
 
 
-def _write_litdata(folder: Path, parts: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
-    """Source: the layout of `litdata.optimize`; the tree of a dict is that of PyTorch's `treespec_dumps`."""
+def write_litdata(
+    folder: Path, parts: Sequence[Sequence[Sequence[bytes]]], columns: Mapping[str, str] | None = None
+) -> None:
+    """Chunks of samples of some parts: dicts of these columns and their formats, or single byte strings without columns.
+
+    Source: the layout of `litdata.optimize`; the tree of a dict is that of PyTorch's `treespec_dumps`.
+    """
     folder.mkdir()
     chunks = []
     for number, part in enumerate(parts):
-        content = _shard(part, b"", lambda text, y: struct.pack("<II", len(text), len(y)))
+        content = _shard(part, b"", lambda sample: struct.pack(f"<{len(sample)}I", *map(len, sample)))
         name = f"chunk-0-{number}.bin"
         (folder / name).write_bytes(content)
         chunks.append({"chunk_bytes": len(content), "chunk_size": len(part), "dim": None, "filename": name})
     leaf: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
-    tree = {"type": "builtins.dict", "context": json.dumps(["x", "y"]), "children_spec": [leaf, leaf]}
-    config: dict[str, Any] = {"compression": None, "data_format": ["str", "int"], "data_spec": json.dumps([1, tree])}
+    tree = leaf
+    if columns is not None:
+        tree = {"type": "builtins.dict", "context": json.dumps(list(columns)), "children_spec": [leaf] * len(columns)}
+    formats = ["bytes"] if columns is None else list(columns.values())
+    config: dict[str, Any] = {"compression": None, "data_format": formats, "data_spec": json.dumps([1, tree])}
     config |= {"chunk_bytes": 1 << 26, "chunk_size": None, "encryption": None, "item_loader": "PyTreeLoader"}
     (folder / "index.json").write_text(json.dumps({"chunks": chunks, "config": config}))
 

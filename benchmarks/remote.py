@@ -3,11 +3,13 @@
 
 import atexit
 import io
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -16,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.checksum import in_order
+from benchmarks.folders import write_litdata
 from benchmarks.harness import SEED, BenchmarkError, Case, Contender, Work, scaled
 
 QUESTION = (
     "4 remote files over HTTP on loopback, each answer after 20 ms: records of 16 KB, and columns of Parquet; and thousands of "
-    "objects of 10 to 100 KB, each read whole by `map(read_file)`"
+    "objects of 10 to 100 KB, each read whole by `map(read_file)`, or from tar archives"
 )
 NOTES = """
 The server is a process of its own, equally slow for all. `obstore, in pieces` is the fastest that obstore is by itself:
@@ -28,7 +31,9 @@ The server is a process of its own, equally slow for all. `obstore, in pieces` i
 whole files, four at a time. For Parquet it is told the columns, asks for their bytes alone, and decodes nothing. `obstore,
 then pyarrow` decodes them on the same four threads and verifies the checksums of pages, as distinput does. distinput reads
 one file after the other, and asks for the version of each first. Small objects are read 64 at a time, one request each.
-WebDataset streams the same bytes from eight archives, one after the other, as it does for training.
+WebDataset streams the same bytes from eight archives, one after the other, as it does for training; distinput reads the same
+archives in a case of its own. LitData reads them from eight chunks of its layout, by its own client of S3: to that, the server
+is one with a single bucket. Its client refuses plain HTTP; the benchmark lets it. It begins with an empty cache on the disk.
 
 Loopback sends a gigabyte a second to a client that shares two cores with the server. So the cores are the bottleneck there,
 and decoding is a part of the figure. With 2 Gbit/s for all answers together the network is the bottleneck, as it is between
@@ -38,8 +43,9 @@ FILES, RECORD, PIECE, LATENCY = 4, 16 << 10, 4 << 20, 0.02
 BANDWIDTH = 250_000_000
 GROUPS = 8
 OBJECTS, ARCHIVES, AT_A_TIME = 4000, 8, 64
+BUCKET = "litdata"
 WANTED = ["c0", "c5"]
-OBSTORE = ("obstore",)
+OBSTORE, LITDATA = ("obstore",), ("litdata", "torch", "obstore")
 
 
 def _bytes(scale: float) -> int:
@@ -62,17 +68,23 @@ def prepare(folder: Path, scale: float) -> None:
         di.io.write_parquet(
             str(folder / f"{number}.parquet"), columns, row_group_size=_rows(scale) // GROUPS, compression="none"
         )
-    count = scaled(OBJECTS, scale, ARCHIVES)
     for name in _objects(scale):
         (folder / name).write_bytes(random.bytes(int(random.integers(10_000, 100_000))))
     for number in range(ARCHIVES):
         with tarfile.open(folder / f"{number}.tar", "w") as archive:
-            for name in _objects(scale)[count * number // ARCHIVES : count * (number + 1) // ARCHIVES]:
+            for name in _of_archive(number, scale):
                 archive.add(folder / name, name)
+    parts = [[[(folder / name).read_bytes()] for name in _of_archive(number, scale)] for number in range(ARCHIVES)]
+    write_litdata(folder / BUCKET, parts)
 
 
 def _objects(scale: float) -> list[str]:
     return [f"{number:06}.jpg" for number in range(scaled(OBJECTS, scale, ARCHIVES))]
+
+
+def _of_archive(number: int, scale: float) -> list[str]:
+    names = _objects(scale)
+    return names[len(names) * number // ARCHIVES : len(names) * (number + 1) // ARCHIVES]
 
 
 def cases(folder: Path, scale: float) -> list[Case]:
@@ -83,6 +95,11 @@ def cases(folder: Path, scale: float) -> list[Case]:
     tables = [f"{number}.parquet" for number in range(FILES)]
     small = _objects(scale)
     chunks = {name: _chunks(folder / name) for name in tables}
+    small_units = {"object": len(small), "byte": sum((folder / name).stat().st_size for name in small)}
+    readers = [
+        Contender("webdataset", "peer", lambda: _webdataset(folder), ("webdataset",), 1.0),
+        Contender("litdata", "peer", lambda: _litdata(folder), LITDATA, 1.0),
+    ]
     sent = sum(stop - start for ranges in chunks.values() for start, stop in ranges)
 
     def records(bandwidth: int = 0) -> Work:
@@ -157,11 +174,20 @@ def cases(folder: Path, scale: float) -> list[Case]:
         ),
         Case(
             "objects of 10 to 100 KB",
-            {"object": len(small), "byte": sum((folder / name).stat().st_size for name in small)},
+            small_units,
             [
                 Contender("distinput", "ours", lambda: _whole_objects(folder, small)),
                 Contender("obstore, get", "limit", lambda: _gets(folder, small, AT_A_TIME), OBSTORE, 0.5),
-                Contender("webdataset", "peer", lambda: _archives(folder), ("webdataset",), 1.0),
+                *readers,
+            ],
+        ),
+        Case(
+            "archives of such objects",
+            small_units,
+            [
+                Contender("distinput", "ours", lambda: _archives(folder)),
+                Contender("obstore, get", "limit", lambda: _gets(folder, _tars()), OBSTORE),
+                *readers,
             ],
         ),
     ]
@@ -173,18 +199,47 @@ def _whole_objects(folder: Path, names: list[str]) -> Work:
     di.io.mount(f"{_url(folder)}/", _store(folder))
     urls = di.data.Dataset.from_tensor_slices([f"{_url(folder)}/{name}" for name in names])
     dataset = urls.map(di.io.read_file, num_parallel_calls=AT_A_TIME)
-    return Work(lambda: sum(map(len, dataset)), lambda: str(sum(map(zlib.crc32, dataset))))
+    return _delivered(lambda: dataset)
+
+
+def _tars() -> list[str]:
+    return [f"{number}.tar" for number in range(ARCHIVES)]
+
+
+def _delivered(objects: Callable[[], Iterable[bytes]]) -> Work:
+    return Work(lambda: sum(map(len, objects())), lambda: str(sum(map(zlib.crc32, objects()))))
 
 
 def _archives(folder: Path) -> Work:
+    import distinput as di
+
+    samples = di.data.WebDataset([f"{_url(folder)}/{name}" for name in _tars()], **_options())
+    return _delivered(lambda: (sample["jpg"] for sample in samples))
+
+
+def _webdataset(folder: Path) -> Work:
     from webdataset import WebDataset
 
-    urls = [f"pipe:curl -s {_url(folder)}/{number}.tar" for number in range(ARCHIVES)]
+    urls = [f"pipe:curl -s {_url(folder)}/{name}" for name in _tars()]
+    return _delivered(lambda: (sample["jpg"] for sample in WebDataset(urls, shardshuffle=False)))
 
-    def images() -> Any:
-        return (sample["jpg"] for sample in WebDataset(urls, shardshuffle=False))
 
-    return Work(lambda: sum(map(len, images())), lambda: str(sum(map(zlib.crc32, images()))))
+def _litdata(folder: Path) -> Work:
+    from litdata import StreamingDataset
+    from litdata.streaming import downloader
+
+    downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True  # type: ignore[typeddict-unknown-key]
+    options = {"endpoint_url": _url(folder), "aws_access_key_id": "any", "aws_secret_access_key": "any"}
+    options["region_name"] = "any"
+
+    def objects() -> Iterator[bytes]:
+        cache = tempfile.mkdtemp(dir=folder)
+        try:
+            yield from StreamingDataset(f"s3://{BUCKET}", cache, max_pre_download=ARCHIVES, storage_options=options)
+        finally:
+            shutil.rmtree(cache)
+
+    return _delivered(objects)
 
 
 def _chunks(path: Path) -> list[tuple[int, int]]:

@@ -298,11 +298,11 @@ class Hand:
         self.size, self.parts = size, parts
         return elements
 
-    def place(self, left: int) -> State:
+    def place(self, left: int) -> tuple[State, int]:
         """The state of the tree, and how many elements to pass over from there, where so many are left in hand."""
         if not left and not self.over:  # the block is used up, so no part of it has to be made again
-            return {"at": self.after, "skip": 0}
-        return {"at": self.at, "skip": self.size - left + self.over}
+            return self.after, 0
+        return self.at, self.size - left + self.over
 
 
 class _Turns:
@@ -451,10 +451,9 @@ class DatasetIterator(Closing, Generic[T_co]):
     def _tell_record(self, error: Exception) -> None:
         """Say which record an error is about that came when an element was handed out, as of a text that is not UTF-8."""
         hand = self._hand
-        place = hand.place(length_hint(hand.left))
         told = None
         with suppress(Exception):  # of looking for it, such as that the file is gone
-            told = self._node.told_record(error, place["at"], place["skip"])
+            told = self._node.told_record(error, *hand.place(length_hint(hand.left)))
         if told:
             error.add_note(without_secrets(told))
 
@@ -603,7 +602,9 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def state(self) -> State:
         """The position after the last element delivered or error raised: a small JSON value for `Dataset.restore`."""
-        return self.sealed(self.place())
+        with self._lock:
+            place = self._place()
+        return (self._made_seal or self._seal())(place)
 
     def place(self, mark: HandMark | None = None) -> State:
         """The position after the last element delivered or error raised, without the identity of the pipeline.
@@ -635,13 +636,14 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def _place(self, mark: HandMark | None = None) -> State:
         hand, left, failure = mark or self.mark()
-        state: State = {"epoch": self._epoch, **hand.place(left)}
-        passed = hand.passed
-        if isinstance(failure, Exception) and not self._run.tolerant:
-            passed = _code(failure)
+        at, skip = hand.place(left)
+        state: State = {"epoch": self._epoch, "at": at, "skip": skip}
+        passed, tolerant = hand.passed, self._run.tolerant
+        if failure is not None and isinstance(failure, Exception):
+            passed, tolerant = passed if tolerant else _code(failure), True
         if passed is not None:
             state["passed"] = passed
-        if self._run.tolerant or isinstance(failure, Exception):
+        if tolerant:
             state["tolerant"] = True
         if self._seeds:
             state["seeds"] = self._seeds

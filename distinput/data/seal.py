@@ -153,9 +153,10 @@ class Seal:
 
     def __init__(self, plan: Node, running: Running) -> None:
         self._plan, self._running = plan, running
-        # Positions within one block have the state of the tree in common, so its text is kept for the next of them.
-        self._compact: tuple[Any, str] = None, "null"
+        # Positions within one block have the state of the tree in common. So what comes of it is kept for the next of them: its
+        # text, and with a pass the check word of all that stands before `skip`.
         self._spaced: tuple[Any, str] = None, "null"
+        self._before_skip: tuple[Any, int, int] = None, 0, 0
 
     @cached_property
     def _facts(self) -> tuple[Any, int]:
@@ -186,11 +187,12 @@ class Seal:
         """The check word of a position, as `sealed` makes it."""
         if len(place) > _USUAL:
             return crc32(_compact(place).encode(), self._facts[1])
-        known, at = self._compact, place["at"]
-        if known[0] is not at:
-            known = self._compact = at, _compact(at)
-        text = f'{{"at":{known[1]},"epoch":{place["epoch"]},"skip":{place["skip"]}}}'
-        return crc32(text.encode(), self._facts[1])
+        at, epoch, before = self._before_skip
+        if at is not place["at"] or epoch != place["epoch"]:
+            at, epoch = place["at"], place["epoch"]
+            before = crc32(f'{{"at":{_compact(at)},"epoch":{epoch},"skip":'.encode(), self._facts[1])
+            self._before_skip = at, epoch, before
+        return crc32(b"%d}" % place["skip"], before)
 
 
 def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:

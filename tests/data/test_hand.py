@@ -20,7 +20,7 @@ def test_the_place_after_each_element() -> None:
     hand = Hand({"row": 0}, {"row": 5})
     elements = hand.hold(block(5), 2)
     places = [hand.place(length_hint(hand.left)) for _ in elements]
-    assert places == [{"at": {"row": 0}, "skip": 3}, {"at": {"row": 0}, "skip": 4}, {"at": {"row": 5}, "skip": 0}]
+    assert places == [({"row": 0}, 3), ({"row": 0}, 4), ({"row": 5}, 0)]
     assert hand.part() is None
 
 

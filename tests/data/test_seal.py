@@ -6,13 +6,17 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
+from distinput.columns.state import BOUND
 from distinput.data.seal import Seal, place_in, sealed
 from distinput.errors import StateError
 from distinput.rewrite import Running
 
 Dataset = di.data.Dataset
+COUNTS = st.sampled_from([0, 1]) | st.integers(0, BOUND)
 
 
 def double(x: Any) -> Any:
@@ -85,6 +89,24 @@ def test_the_text_of_a_state_is_its_json_and_its_check_word_is_that_of_the_whole
                 assert it.get_state() == json.dumps(state, sort_keys=True).encode()
                 where = {key: value for key, value in state.items() if key not in ("version", "check", "plan")}
                 assert state == sealed(where, state["plan"])
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3), max_size=3), min_size=1, max_size=3
+    ),
+    st.lists(st.tuples(COUNTS, st.integers(0, 2), COUNTS), min_size=1, max_size=8),
+)
+def test_one_position_after_another_is_sealed_as_each_alone(
+    blocks: list[Any], positions: list[tuple[int, int, int]]
+) -> None:
+    node = pipeline().node
+    seal = Seal(node, Running.of(node))
+    for epoch, block, skip in positions:
+        where = {"epoch": epoch, "at": blocks[block % len(blocks)], "skip": skip}
+        state = seal(where)
+        assert state == sealed(where, state["plan"])
+        assert seal.text(where) == json.dumps(state, sort_keys=True)
 
 
 def distributed(dataset: di.data.Dataset) -> Any:
