@@ -213,7 +213,8 @@ def _delivered(objects: Callable[[], Iterable[bytes]]) -> Work:
 def _archives(folder: Path) -> Work:
     import distinput as di
 
-    samples = di.data.WebDataset([f"{_url(folder)}/{name}" for name in _tars()], **_options())
+    di.io.mount(f"{_url(folder)}/", _store(folder))
+    samples = di.data.WebDataset([f"{_url(folder)}/{name}" for name in _tars()])
     return _delivered(lambda: (sample["jpg"] for sample in samples))
 
 
@@ -228,7 +229,7 @@ def _litdata(folder: Path) -> Work:
     from litdata import StreamingDataset
     from litdata.streaming import downloader
 
-    downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True  # type: ignore[typeddict-unknown-key]
+    downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
     options = {"endpoint_url": _url(folder), "aws_access_key_id": "any", "aws_secret_access_key": "any"}
     options["region_name"] = "any"
 
