@@ -602,9 +602,7 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def state(self) -> State:
         """The position after the last element delivered or error raised: a small JSON value for `Dataset.restore`."""
-        with self._lock:
-            place = self._place()
-        return (self._made_seal or self._seal())(place)
+        return (self._made_seal or self._seal())(self.place())
 
     def place(self, mark: HandMark | None = None) -> State:
         """The position after the last element delivered or error raised, without the identity of the pipeline.

@@ -187,12 +187,11 @@ class Seal:
         """The check word of a position, as `sealed` makes it."""
         if len(place) > _USUAL:
             return crc32(_compact(place).encode(), self._facts[1])
-        at, epoch, before = self._before_skip
-        if at is not place["at"] or epoch != place["epoch"]:
-            at, epoch = place["at"], place["epoch"]
-            before = crc32(f'{{"at":{_compact(at)},"epoch":{epoch},"skip":'.encode(), self._facts[1])
-            self._before_skip = at, epoch, before
-        return crc32(b"%d}" % place["skip"], before)
+        known, at, epoch = self._before_skip, place["at"], place["epoch"]
+        if known[0] is not at or known[1] != epoch:
+            text = f'{{"at":{_compact(at)},"epoch":{epoch},"skip":'
+            known = self._before_skip = at, epoch, crc32(text.encode(), self._facts[1])
+        return crc32(b"%d}" % place["skip"], known[2])
 
 
 def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:
