@@ -66,15 +66,16 @@ class StandIn(NDArrayOperatorsMixin):
       block: [n, *shape].
       rules: how operations are answered.
       own: nobody else holds the memory, so that it may be changed in place.
+      number: without dimensions it is a number of NumPy, and not an array without dimensions, which can be changed in place.
     """
 
-    __slots__ = ("block", "own", "rules")
+    __slots__ = ("block", "number", "own", "rules")
     __array_priority__ = 1000
 
-    def __init__(self, block: Any, rules: "Rules", *, own: bool = False) -> None:
+    def __init__(self, block: Any, rules: "Rules", *, own: bool = False, number: bool = False) -> None:
         if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8 or not block.dtype.isnative:
             raise Refused(f"it computes {block.dtype}; only booleans, integers and floats of up to 64 bits have rules")
-        self.block, self.rules, self.own = block, rules, own
+        self.block, self.rules, self.own, self.number = block, rules, own, number and block.ndim == 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,7 +101,9 @@ class StandIn(NDArrayOperatorsMixin):
     @property
     def T(self) -> "StandIn":  # noqa: N802 - NumPy's name
         """All axes of an element reversed."""
-        return self.transpose() if self.ndim else self  # a number of NumPy gives itself, and `in` asks what is the same
+        return (
+            self if self.number else self.transpose()
+        )  # a number of NumPy gives itself, and `in` asks what is the same
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -163,17 +166,17 @@ class StandIn(NDArrayOperatorsMixin):
     def __ipow__(self, exponent: Any) -> Any:
         return _in_place(power(self.rules, self, exponent), (self,))
 
-    def lent(self, block: Any) -> "StandIn":
-        """A view of this one: from now on neither may be changed in place."""
+    def lent(self, block: Any, *, number: bool = False) -> "StandIn":
+        """A view of this one, or a number in it: from now on neither may be changed in place."""
         self.own = False
-        return StandIn(block, self.rules)
+        return StandIn(block, self.rules, number=number)
 
     def astype(self, dtype: Any, copy: bool = True) -> "StandIn":
         """Each value converted."""
         wanted = np.dtype(dtype)
-        if wanted == self.dtype and not copy and self.ndim:
+        if wanted == self.dtype and not copy and not self.number:
             return self
-        return StandIn(converted(self.block, wanted), self.rules, own=True)
+        return StandIn(converted(self.block, wanted), self.rules, own=True, number=self.number)
 
     def copy(self) -> "StandIn":
         """The same values in memory of its own."""
@@ -269,13 +272,15 @@ def applied(rules: "Rules", ufunc: Any, inputs: Sequence[Any], options: dict[str
         raise Refused(f"np.{name} is called with options or results that have no rule")
     ndim = max(map(rank, inputs))
     blocks = [lifted(value, ndim) for value in inputs]
+    if name == "multiply" and any(isinstance(value, list | tuple) for value in inputs):
+        raise Refused("it multiplies a list, which a number repeats")
     made = ufunc(*blocks, **options)
     if name in EXACT or (name in _EXACT_OF_INTEGERS and made.dtype.kind in "iu"):
         if name in _OVERFLOWING and not ndim and made.dtype.kind in "iu":
             _check_range(ufunc, blocks, made.dtype)
         if name in _CHOOSING and made.dtype.kind == "f":
             check_zeros(*blocks)
-        result = StandIn(made, rules, own=True)
+        result = StandIn(made, rules, own=True, number=True)
     elif name in _MEASURED:
         result = rules.measure(name, made, inputs, lambda *values: ufunc(*values, **options))
     else:
@@ -287,8 +292,8 @@ def _in_place(result: StandIn, target: Any) -> StandIn:
     (given,) = target
     if not isinstance(given, StandIn):
         raise Refused("it writes to an array from outside")
-    if not given.ndim:
-        return result  # a number: the name gets another one
+    if given.number:
+        return result  # the name gets another one
     if not given.own or given.shape != result.shape:
         raise Refused("it changes its argument, or a view, in place")
     np.copyto(given.block, result.block, casting="same_kind")
@@ -424,7 +429,7 @@ def _entered(function: Any) -> None:
         if not set(options) - {"keepdims"} and _is_exact(name, a):
             if name in ("max", "min", "amax", "amin", "median") and a.dtype.kind == "f":
                 _check_signs(a.block, made)
-            return StandIn(made, rules, own=True)
+            return StandIn(made, rules, own=True, number=True)
         return rules.measure(name, made, (a,), lambda value: function(value, axis=axis, **options), _WEIGHT)
 
 
@@ -506,10 +511,23 @@ def item(rules: "Rules", element: StandIn, key: Any) -> StandIn:
     if isinstance(key, StandIn):
         if key.ndim or key.dtype.kind not in "iu":
             raise Refused("the shape of what it takes depends on a value of the element")
-        return element.lent(element.block[np.arange(len(key.block)), key.block])
+        numbers = _numbers(key)
+        return element.lent(element.block[np.arange(len(numbers)), numbers], number=True)
     keys, advanced = _keys(key)
     made = element.block[(slice(None), *keys)]
-    return StandIn(made, rules, own=True) if advanced else element.lent(made)
+    number = all(isinstance(part, int | np.integer) for part in keys)
+    return StandIn(made, rules, own=True) if advanced else element.lent(made, number=number)
+
+
+def _numbers(key: StandIn) -> Any:
+    """Indices. Those of uint64 that are too large for NumPy become negative in a block.
+
+    Raises:
+      Unfit: there are such.
+    """
+    if key.dtype == np.uint64 and key.block.size and key.block.max() > np.iinfo(np.int64).max:
+        raise Unfit
+    return key.block
 
 
 def _keys(key: Any) -> tuple[tuple[Any, ...], bool]:
@@ -553,8 +571,8 @@ def picked(rules: "Rules", table: Any, key: Any) -> StandIn:
                 raise Refused("it is indexed by something that has no rule")
         elif isinstance(part, bool) or not isinstance(part, int | np.integer):
             raise Refused("it is indexed by something that has no rule")
-    made = np.asarray(table)[tuple([part.block if isinstance(part, StandIn) else part for part in keys])]
-    return StandIn(made, rules, own=True)
+    made = np.asarray(table)[tuple([_numbers(part) if isinstance(part, StandIn) else part for part in keys])]
+    return StandIn(made, rules, own=True, number=True)
 
 
 def _axis(axis: int, ndim: int) -> int:
@@ -710,7 +728,7 @@ class Rules:
         if method == "__call__":
             return applied(self, ufunc, inputs, dict(options))
         if method == "reduce" and ufunc in OF_UFUNCS:
-            return self.function(OF_UFUNCS[ufunc], inputs, options)
+            return self.function(OF_UFUNCS[ufunc], inputs, {"axis": 0, **options})
         raise Refused(f"np.{ufunc.__name__}.{method} has no rule")
 
     def function(self, function: Any, args: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -752,7 +770,7 @@ class Rules:
                 raise Refused(f"np.{name} gives other last digits for a block than for one element")
             known += size
         self._compared[key] = known
-        return StandIn(made, self, own=True)
+        return StandIn(made, self, own=True, number=True)
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -53,10 +53,16 @@ class ConstantArray(np.ndarray[Any, Any]):
         rules = getattr(source, "rules", None)
         if rules is not None:
             self.rules = rules
+            if self.base is not None:  # a view, through which the array could change behind its rows
+                self.flags.writeable = False
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, StandIn) or (isinstance(key, tuple) and any(isinstance(part, StandIn) for part in key)):
-            return picked(self.rules, self, key)
+        parts = [part for part in (key if isinstance(key, tuple) else (key,)) if isinstance(part, StandIn)]
+        if parts:
+            rows = picked(self.rules, self, key)
+            if not any(part.ndim for part in parts):  # a row is a view: a change of one is seen in the other
+                self.flags.writeable = rows.own = False
+            return rows
         return super().__getitem__(key)
 
 
@@ -471,7 +477,7 @@ class WholeBlock:
         Raises:
           Parted: they do not.
         """
-        value = structure.build([StandIn(array, self._rules) for array in given])
+        value = structure.build([StandIn(array, self._rules, number=True) for array in given])
         for function in self._functions:
             value = function.call(*value) if type(value) is tuple else function.call(value)
             value = _as_element(value, self._said if function is self._functions[-1] else None)

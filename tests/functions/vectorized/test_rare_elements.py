@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements that are compared with single calls hide what only rare ones show: no rule may count on the comparison."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import distinput as di
+
+ROWS, RARE = 2000, 1500
+TABLE = np.arange(6).reshape(3, 2)
+TENTH = np.float64(0.1)
+
+
+def mostly(usual: Any, rare: Any) -> Any:
+    """Rows that are alike, but for one."""
+    rows = np.array([usual] * ROWS)
+    rows[RARE] = rare
+    return rows
+
+
+def scaled(x: Any) -> Any:
+    y = np.where(x > 0, x, np.float32(0))
+    y *= TENTH
+    y += TENTH
+    return y.astype(np.float32)
+
+
+def aliased(x: Any, added: Any) -> Any:
+    y = np.copy(x)
+    z = y
+    z += added
+    return y
+
+
+def filled(x: Any) -> Any:
+    y = np.zeros_like(x)
+    z = y
+    z += x
+    return y
+
+
+def indexed(x: Any) -> Any:
+    y = np.ones(3)[x, ...]
+    z = y
+    z += x
+    return y
+
+
+def overwritten(x: Any) -> Any:
+    rows = np.zeros((3, 2))
+    row = rows[x]
+    rows[0] = 7
+    return row
+
+
+def overwritten_by_a_view(x: Any) -> Any:
+    rows = np.zeros((3, 2))
+    first, row = rows[:1], rows[x]
+    first[0] = 7
+    return row
+
+
+def within(x: Any) -> Any:
+    y = np.copy(x)
+    return y.T in (y, -1), y.astype(y.dtype, copy=False) in (y, -1)
+
+
+CASES: list[tuple[Callable[..., Any], Any]] = [
+    (lambda x: np.add.reduce(x).max(), mostly(np.zeros((3, 4), int), np.arange(12).reshape(3, 4))),
+    (lambda x: np.maximum.reduce(x).sum(), mostly(np.zeros((3, 4), int), np.arange(12).reshape(3, 4))),
+    (lambda x: np.add.reduce(x, 1), mostly(np.zeros((3, 4), int), np.arange(12).reshape(3, 4))),
+    (scaled, np.linspace(0, 77, ROWS, dtype=np.float32)),
+    (aliased, (np.arange(ROWS) * 1.0, mostly(0.0, 5.0))),
+    (filled, mostly(0, 3)),
+    (indexed, mostly(0, 2)),
+    (lambda x: x + len([0] * x), mostly(1, 3)),
+    (lambda x: x + len((1, 2) * x), mostly(1, 3)),
+    (overwritten, mostly(1, 0)),
+    (overwritten_by_a_view, mostly(1, 0)),
+    (within, mostly(1.0, np.nan)),
+]
+
+
+@pytest.mark.parametrize("function, rows", CASES)
+def test_a_rare_element_has_the_result_of_its_single_call(function: Callable[..., Any], rows: Any) -> None:
+    dataset = di.data.Dataset.from_tensor_slices(rows)
+    alone = list(dataset.map(function, vectorize=False))
+    for element, wanted in zip(dataset.map(function), alone, strict=True):
+        np.testing.assert_equal(element, wanted)
+
+
+@pytest.mark.parametrize("function", [lambda x: TABLE[x], lambda x: TABLE[:, 0][x], lambda x: np.arange(3)[x]])
+def test_an_index_that_is_too_large_is_an_error(function: Callable[..., Any]) -> None:
+    dataset = di.data.Dataset.from_tensor_slices(mostly(np.uint64(1), np.uint64(2**64 - 1)))
+    with pytest.raises((IndexError, OverflowError)):
+        list(dataset.map(function))
+
+
+def test_a_table_from_outside_is_not_changed_by_the_rules() -> None:
+    rows = di.data.Dataset.range(ROWS).map(lambda x: TABLE[x % 3] * 2)
+    assert [row.tolist() for row in rows] == [(TABLE[n % 3] * 2).tolist() for n in range(ROWS)]
+    assert TABLE.flags.writeable
+
+
+def test_numbers_may_be_changed_where_numpy_gives_another_one() -> None:
+    def summed(row: Any) -> Any:
+        total = row[0]
+        total += row.sum()
+        total *= 2
+        return total
+
+    rows = np.arange(3 * ROWS).reshape(ROWS, 3)
+    dataset = di.data.Dataset.from_tensor_slices(rows).map(summed)
+    assert list(dataset) == (2 * (rows[:, 0] + rows.sum(axis=1))).tolist()
+    assert "whole blocks" in str(dataset.explain())
