@@ -45,6 +45,8 @@ WORDS = {
     "vectorized_map": "functions run on whole blocks",
     "feeds": "feeding PyTorch, JAX, Keras",
     "save_load": "saving, loading, caching",
+    "mixture": "texts of 100 files, mixed",
+    "folders": "folders of MDS and LitData",
     "mixture_memory": "memory of 100 files, mixed",
     "remote": "objects of a store",
     "chats": "chats, from files to tokens",
@@ -52,7 +54,7 @@ WORDS = {
 }
 # The library that a peer of a benchmark belongs to, by how its name begins; what is left is written by hand.
 LIBRARIES = {"tf": "TensorFlow", "tensorflow": "TensorFlow", "torch": "PyTorch", "grain": "Grain"}
-LIBRARIES |= {"datasets": "Hugging Face datasets", "webdataset": "WebDataset"}
+LIBRARIES |= {"datasets": "Hugging Face datasets", "webdataset": "WebDataset", "DataLoader": "PyTorch"}
 BY_HAND = "written by hand"
 LEFT, RIGHT, LINE, TOP = 226, 756, 13, 76
 

@@ -30,13 +30,11 @@ class Unfit(BaseException):
 class Parted(BaseException):
     """The function goes one way for some elements of this block and another way for the others.
 
-    Args:
+    Attributes:
       truth: bool [n], the answer of each element.
     """
 
-    def __init__(self, truth: Any) -> None:
-        super().__init__()
-        self.truth = truth
+    truth: Any
 
 
 # ----------------------------------------------------------------------------
@@ -123,7 +121,9 @@ class StandIn(NDArrayOperatorsMixin):
             self._of_one()
         truth = self.block.astype(bool)
         if truth.any() and not truth.all():
-            raise Parted(truth)
+            parted = Parted("the answer to what it asks differs from element to element")
+            parted.truth = truth
+            raise parted
         return bool(truth.all())
 
     __int__ = __float__ = __complex__ = __index__ = __round__ = __floor__ = __ceil__ = __trunc__ = _of_one
