@@ -52,10 +52,10 @@ WORDS = {
     "chats": "chats, from files to tokens",
     "tpu_strategy": "steps over devices of JAX",
 }
-# The library that a peer of a benchmark belongs to, by how its name begins; what is left is written by hand.
+# The library that a peer of a benchmark belongs to, by how its name begins; what is left is another library, or written by hand.
 LIBRARIES = {"tf": "TensorFlow", "tensorflow": "TensorFlow", "torch": "PyTorch", "grain": "Grain"}
 LIBRARIES |= {"datasets": "Hugging Face datasets", "webdataset": "WebDataset", "DataLoader": "PyTorch"}
-BY_HAND = "written by hand"
+OTHERS = "others, or by hand"
 LEFT, RIGHT, LINE, TOP = 226, 756, 13, 76
 
 
@@ -73,7 +73,7 @@ def ranges(page: str) -> list[Range]:
     """The rows of the overview, those of one library in one benchmark together."""
     found: dict[tuple[str, str], list[float]] = {}
     for benchmark, peer, *numbers in ROW.findall(page):
-        library = LIBRARIES.get(re.split(r"\W", peer)[0], BY_HAND)
+        library = LIBRARIES.get(re.split(r"\W", peer)[0], OTHERS)
         found.setdefault((benchmark, library), []).extend(float(n.replace(",", "")) for n in numbers if n)
     return [Range(*key, min(numbers), max(numbers)) for key, numbers in found.items()]
 
@@ -82,9 +82,9 @@ def draw() -> str:
     """The plot."""
     rows = ranges(PAGE.read_text(encoding="utf-8"))
     libraries = [
-        name for name in dict.fromkeys([*LIBRARIES.values(), BY_HAND]) if any(row.library == name for row in rows)
+        name for name in dict.fromkeys([*LIBRARIES.values(), OTHERS]) if any(row.library == name for row in rows)
     ]
-    kinds = dict(zip(libraries, KINDS, strict=False)) | {BY_HAND: KINDS[-1]}
+    kinds = dict(zip(libraries, KINDS, strict=False)) | {OTHERS: KINDS[-1]}
     benchmarks = [*dict.fromkeys(row.benchmark for row in rows)]
     bottom = TOP + sum(LINE * sum(row.benchmark == name for row in rows) + 10 for name in benchmarks)
     picture = Picture("Speed compared (right of 1×: distinput is faster)", 800, bottom + 44)
