@@ -52,7 +52,7 @@ WORDS = {
     "chats": "chats, from files to tokens",
     "tpu_strategy": "steps over devices of JAX",
 }
-# The library that a peer of a benchmark belongs to, by how its name begins; what is left is another library, or written by hand.
+# The library that a peer of a benchmark belongs to, by how its name begins; what is left is another one, or written by hand.
 LIBRARIES = {"tf": "TensorFlow", "tensorflow": "TensorFlow", "torch": "PyTorch", "grain": "Grain"}
 LIBRARIES |= {"datasets": "Hugging Face datasets", "webdataset": "WebDataset", "DataLoader": "PyTorch"}
 OTHERS = "others, or by hand"

@@ -91,4 +91,4 @@ def test_rows_of_one_library_are_one_bar(make: ModuleType) -> None:
         ]
     )
     found = {row.library: (row.low, row.high) for row in module.ranges(page)}
-    assert found == {"TensorFlow": (0.5, 1350.0), "PyTorch": (2.0, 2.0), module.BY_HAND: (4.0, 4.0)}
+    assert found == {"TensorFlow": (0.5, 1350.0), "PyTorch": (2.0, 2.0), module.OTHERS: (4.0, 4.0)}
