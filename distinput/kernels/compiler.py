@@ -431,6 +431,17 @@ def _copy_bytes(call: _Call) -> None:
     cgutils.raw_memmove(call.builder, call.address(), call.address(2), call.args[4], 1)
 
 
+@_instruction(machine.stream_lines, types.void, _ANY, _ANY, _ANY, _ANY, _ANY)
+def _stream_lines(call: _Call) -> None:
+    builder, out, data, lanes = call.builder, call.address(), call.address(2), _LANES.as_pointer()
+    past = builder.module.add_metadata([ir.Constant(INT, 1)])
+    with cgutils.for_range_slice(builder, _word(0), call.args[4], _word(64), inc=True) as (at, _):
+        line = builder.load(builder.bitcast(builder.gep(data, [at]), lanes), align=1)
+        stored = builder.store(line, builder.bitcast(builder.gep(out, [at]), lanes), align=64)
+        stored.set_metadata("nontemporal", past)
+    builder.fence("seq_cst")  # other threads see such stores in any order until then
+
+
 @_instruction(machine.will_load, types.void, _ANY, _ANY)
 def _will_load(call: _Call) -> None:
     address = call.address()

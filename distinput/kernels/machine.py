@@ -72,6 +72,13 @@ def copy_bytes(out: npt.NDArray[np.generic], to: int, data: npt.NDArray[np.gener
     _within(out.view(np.uint8), to, count)[:] = _within(data.view(np.uint8), start, count)
 
 
+def stream_lines(out: BytesOut, to: int, data: Bytes, start: int, count: int) -> None:
+    """As `copy_bytes`, but past the caches; whole lines of 64 bytes, and `to` must be where one begins."""
+    if count and ((out.ctypes.data + to) % 64 or count % 64):
+        raise IndexError(f"bytes {to} to {to + count} are no whole lines")
+    copy_bytes(out, to, data, start, count)
+
+
 def will_load(data: npt.NDArray[np.generic], offset: int) -> None:
     """Prefetch the cache line of the byte at `offset`, which will be read soon; any offset is allowed."""
 
