@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -602,21 +602,18 @@ def _opened_again(path: str, start: int, facts: FileMetadata) -> RemoteStream | 
 
     So is one where answers do not tell the version of the file.
     """
-    system, _ = file_system(path)
+    system = file_system(path)[0]
     told = (facts.etag or facts.written) and (is_web(system) or hasattr(system, "described_parts"))
     if not told or facts.size is None or start >= facts.size or local_cache() is not None:
         return None
     stream = RemoteStream(path, facts.size, facts)
     _follow_hints(stream)
-    try:
-        with naming(path):
-            stream.read_far(start, room_for(_BEGINNING_BYTES))
-    except BaseException as error:
-        stream.close()
-        if isinstance(error, DataLossError):
-            return None
-        raise
-    return stream
+    with suppress(DataLossError), ExitStack() as stack, naming(path):
+        stack.enter_context(stream)
+        stream.read_far(start, room_for(_BEGINNING_BYTES))
+        stack.pop_all()
+        return stream
+    return None
 
 
 def _follow_hints(stream: RemoteStream) -> None:
