@@ -730,7 +730,9 @@ class Spec:
     @property
     def is_sized(self) -> bool:
         """Whether all elements take `row_bytes`."""
-        return all(isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in self.leaves)
+        return all(
+            isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in self.leaves
+        )
 
     @cached_property
     def row_bytes(self) -> int:
