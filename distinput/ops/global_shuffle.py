@@ -116,9 +116,8 @@ class GlobalShuffle(Shuffled):
         strict, epoch = run.tolerating(False), state["epoch"]
         reads = self.input.fetches and all(step.harmless or step.reads_files for step in walk(self.input))
         most_ahead = _most_ahead(run)
-        row, size = state["row"], 1
-        if reads and self._decodes_all(self.input.cardinality - row, most_ahead):
-            size = self.input.cardinality - row
+        row, left = state["row"], self.input.cardinality - state["row"]
+        size = left if reads and self._decodes_all(left, most_ahead) else 1
         while row < self.input.cardinality:
             numbers = self._numbers(state, row, size)
 
@@ -143,10 +142,8 @@ class GlobalShuffle(Shuffled):
                 done = end
             del block  # while the next ones are read
             row += len(numbers)
-            if reads and size > 1 and most >= self.input.cardinality - row:  # each time may decode everything
-                size = most
-            else:
-                size = min((_READ_GROWTH if reads else _GROWTH) * size, most)
+            all_fit = reads and size > 1 and most >= self.input.cardinality - row  # each time may decode everything
+            size = most if all_fit else min((_READ_GROWTH if reads else _GROWTH) * size, most)
 
     def _decodes_all(self, rows: int, most: int) -> bool:
         """Whether so many rows take no more than `most` bytes, and the first of them no less work than all of them."""
