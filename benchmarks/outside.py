@@ -4,6 +4,7 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,62 @@ def _read_by_hand(names: list[str]) -> Work:
             slots.append((reading, place))
 
     return delivering(by_turns, checksum=in_any_order, plain=_bytes)
+
+
+def _parsed_by_hand(names: list[str]) -> Work:
+    """Batches of whole files: a thread reads, checks and finds what is in them, while bytes are made of those before.
+
+    The kernels are ours, the memory is made once, and there is nothing to stop or save.
+    """
+    from distinput.kernels.checksums import scan_records
+    from distinput.kernels.example_messages import locate_features
+    from distinput.kernels.example_values import INT64
+
+    keys, ends = np.frombuffer(b"imagesize", np.uint8), np.array([0, 5, 9])
+    wanted, places = np.array([0, -1, 0, 0, INT64, 1, 0, 0]), np.empty((4, 2 * EXAMPLES * RECORD_BYTES), np.uint8)
+    together = EXAMPLES // RECORDS
+
+    def read(number: int) -> tuple[Any, Any, Any, Any]:
+        place, end = places[number % len(places)], 0
+        for name in names[number * together : (number + 1) * together]:
+            with Path(name).open("rb", 0) as file:
+                end += file.readinto(place[end:])
+        (starts, sizes, begins, lengths), out = np.empty((4, EXAMPLES), np.int64), np.empty(8 * EXAMPLES, np.uint8)
+        count, after, *_ = scan_records(place[:end], 0, starts, sizes)
+        kinds = np.empty(2 * EXAMPLES, np.uint8)
+        found = locate_features(place, starts, sizes, keys, ends, wanted, kinds, begins, lengths, out)
+        if (count, after, *found) != (EXAMPLES, end, 0, 0):
+            raise ValueError("a record is not as it should be")
+        return place, begins, begins + lengths, out.view(np.int64)
+
+    def value(place: Any, at: int, end: int) -> bytes:
+        """The only value of a list of bytes: a tag, a varint, and so many bytes."""
+        size, shift, at = 0, 0, at + 1
+        while True:
+            byte = int(place[at])
+            size, shift, at = size | (byte & 127) << shift, shift + 7, at + 1
+            if byte < 128:
+                break
+        if at + size != end:
+            raise ValueError("a list of several values")
+        return place[at:end].tobytes()  # type: ignore[no-any-return]
+
+    def batch(place: Any, begins: Any, stops: Any, numbers: Any) -> dict[str, Any]:
+        images = np.empty(EXAMPLES, object)
+        images[:] = [value(place, at, end) for at, end in zip(begins.tolist(), stops.tolist(), strict=True)]
+        return {"image": images, "size": numbers}
+
+    def batches() -> Iterator[dict[str, Any]]:
+        with ThreadPoolExecutor(1) as pool:
+            ahead: deque[Any] = deque()
+            for number in range(len(names) // together):
+                ahead.append(pool.submit(read, number))
+                if len(ahead) == len(places) - 1:
+                    yield batch(*ahead.popleft().result())
+            while ahead:
+                yield batch(*ahead.popleft().result())
+
+    return delivering(batches, checksum=in_any_order, plain=_images)
 
 
 def _write_vectors(folder: Path, rows: int) -> None:
@@ -170,6 +227,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             {"example": len(examples) * RECORDS, "byte": len(examples) * RECORDS * RECORD_BYTES},
             [
                 Contender("distinput", "ours", parsed),
+                Contender("by hand, read ahead", "limit", lambda: _parsed_by_hand(examples)),
                 Contender("tf.data", "peer", parsed_by_tensorflow, ("tensorflow",), 1.2),
             ],
         ),

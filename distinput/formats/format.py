@@ -332,6 +332,11 @@ class Format(ABC):
         del path
         return True
 
+    def fetches_few(self, path: str) -> bool:
+        """False if `fetch` decodes a large part of a file for a single row."""
+        del path
+        return True
+
     def gathers(self, path: str) -> bool:
         """True if the cost of `fetch` depends only on the number of rows, not on where they are in the file."""
         del path

@@ -56,7 +56,7 @@ from distinput.formats.parquet_file import (
     rows_of,
     schema_of,
 )
-from distinput.formats.parquet_pages import pages_of, taken_rows
+from distinput.formats.parquet_pages import pages_of, reads_by_pages, taken_rows
 from distinput.formats.tables import (
     BRINGS_TOGETHER,
     Conforming,
@@ -322,6 +322,10 @@ class Parquet(NullableTable):
             raise DataLossError(
                 f"{path}: ends {stop['row'] - rows} records too early, before record {stop['row']}; the file has changed"
             )
+
+    def fetches_few(self, path: str) -> bool:
+        stamp = stamp_of(path)
+        return reads_by_pages(path, stamp, self._columns_in(path, stamp))
 
     def fetch(self, path: str, rows: Ints) -> Block:
         """The rows with these numbers, in this order; only the row groups, or their pages, that hold them are read.

@@ -170,6 +170,13 @@ def taken_rows(
     return one_batch(table)
 
 
+def reads_by_pages(path: str, stamp: str, columns: Sequence[str] | None) -> bool:
+    """Whether a row of the first row group is read without all others of it, unless these are quickly decoded."""
+    names = tuple(schema_of(path, stamp).names if columns is None else columns)
+    small = all(group.nbytes <= _LOT_BYTES for group in groups_of(path, stamp, names)[:1])
+    return small or all(pages_of(path, stamp, 0, name) is not None for name in names)
+
+
 def _pays(pages: Pages, rows: Ints, local: bool) -> bool:
     """Whether much is saved by reading only the pages of these rows; of a local file the dictionary only if it is needed."""
     hit = np.diff(np.searchsorted(rows, pages.rows)) > 0
@@ -193,8 +200,8 @@ def _whole(
         for batch in slices.file.iter_batches(max(1, _LOT_BYTES * count // nbytes), row_groups=[group], columns=names):
             first, last = np.searchsorted(rows, [done, done + batch.num_rows])
             if last > first:
-                table = checked_batch(path, part, pa.Table.from_batches([batch]))
-                yield taken(table, rows[first:last] - done)
+                table, local = checked_batch(path, part, pa.Table.from_batches([batch])), rows[first:last] - done
+                yield table if len(local) == batch.num_rows and _follow(local) else taken(table, local)
             done += batch.num_rows
     if done != count:
         raise DataLossError(f"{path}: {part} should have {count} rows, but has {done}")

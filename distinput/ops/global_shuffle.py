@@ -15,14 +15,16 @@ from distinput.names.lazy import dataclass
 from distinput.ops.shuffle import Shuffled, fetched
 from distinput.plan.node import Latest, once, walk
 from distinput.run.run import Run
+from distinput.run.threads import free_memory
 from distinput.streaming.by_position import streamed
 from distinput.values.buffers import empty
 
 _CHUNK, _TIMES = 4096, 4
 """Rows that can only be reached through their neighbours are fetched many at a time, but no more than so many blocks hold."""
 
-_AHEAD_BYTES, _AHEAD_ROWS = 128 << 20, 1 << 20
-"""As many are read together where nothing but reading is done for them: the more, the more of them share a page."""
+_AHEAD_BYTES, _MOST_AHEAD, _AHEAD_PART, _AHEAD_ROWS = 128 << 20, 512 << 20, 16, 1 << 20
+"""As many are read together where nothing but reading is done for them: the more, the more of them share a page. So many bytes
+in any case, and more where they are no more than this part of the free memory."""
 
 _PAGE_BYTES = 1 << 16
 """Rows of more bytes share a page with few others or none: little is gained by reading many of them together."""
@@ -40,7 +42,8 @@ class GlobalShuffle(Shuffled):
 
     Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
     access (arrays, ranges, local Arrow and npy files, and what is derived from them), otherwise from the nearest position that
-    can be reached (Parquet pages; fixed-length records, whose number `assert_cardinality` must state), up to 128 MB at a time.
+    can be reached (Parquet pages; fixed-length records, whose number `assert_cardinality` must state), up to 128 MB at a time,
+    or a sixteenth of the free memory up to 512 MB.
 
     Args:
       seed: any integer; None draws one, which the state remembers.
@@ -112,7 +115,9 @@ class GlobalShuffle(Shuffled):
         """Elements that can only be reached through their neighbours, with a failure in the place of each that fails."""
         strict, epoch = run.tolerating(False), state["epoch"]
         reads = self.input.fetches and all(step.harmless or step.reads_files for step in walk(self.input))
-        row, size = state["row"], 1
+        most_ahead = _most_ahead(run)
+        row, left = state["row"], self.input.cardinality - state["row"]
+        size = left if reads and self._decodes_all(left, most_ahead) else 1
         while row < self.input.cardinality:
             numbers = self._numbers(state, row, size)
 
@@ -128,15 +133,26 @@ class GlobalShuffle(Shuffled):
                 within = rows_within(block.size, block.nbytes) if block.size else 1
                 if reads:
                     yield from _in_order(block, numbers[done:end], within)
-                    ahead = _AHEAD_BYTES if block.nbytes < _PAGE_BYTES * block.size else _TIMES * MOST_BYTES
+                    ahead = most_ahead if block.nbytes < _PAGE_BYTES * block.size else _TIMES * MOST_BYTES
                     many = rows_within(block.size, block.nbytes * MOST_BYTES // ahead, _AHEAD_ROWS)
                     most = max(most, many if block.size else 1)
                 else:
                     yield block
                     most = max(most, min(_TIMES * within, _CHUNK))
                 done = end
+            del block  # while the next ones are read
             row += len(numbers)
-            size = min((_READ_GROWTH if reads else _GROWTH) * size, most)
+            all_fit = reads and size > 1 and most >= self.input.cardinality - row  # each time may decode everything
+            size = most if all_fit else min((_READ_GROWTH if reads else _GROWTH) * size, most)
+
+    def _decodes_all(self, rows: int, most: int) -> bool:
+        """Whether so many rows take no more than `most` bytes, and the first of them no less work than all of them."""
+        return (
+            self.spec.is_sized
+            and rows <= _AHEAD_ROWS
+            and rows * self.spec.row_bytes <= most
+            and not all(getattr(step, "fetches_few", True) for step in walk(self.input))
+        )
 
     def _numbers(self, state: State, begin: int, size: int) -> Ints:
         """The positions in the input of elements `begin` to `begin + size` of the order."""
@@ -148,6 +164,13 @@ class GlobalShuffle(Shuffled):
         return self.input.fetch(_permuted(rows, key, self.input.cardinality), epoch)
 
     _key_kept = once(Latest[int, int])
+
+
+def _most_ahead(run: Run) -> int:
+    """The bytes of rows that a pass may read together."""
+    if run.asked.room is not None:
+        return _AHEAD_BYTES
+    return max(_AHEAD_BYTES, min(_MOST_AHEAD, (free_memory() or 0) // _AHEAD_PART))
 
 
 def _permuted(rows: Ints, key: int, total: int) -> Ints:

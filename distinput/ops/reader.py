@@ -514,6 +514,13 @@ class Reader(FileReader):
     def fetches(self) -> bool:
         return self.format.fetches and self.counts is not None
 
+    @property
+    def fetches_few(self) -> bool:
+        """Whether one record is fetched with less work than a large part of its file, as far as the first file tells."""
+        with suppress(Exception):  # which `fetch` raises
+            return self.format.fetches_few(self._first_name)
+        return True
+
     def fetch(self, rows: Ints, epoch: int) -> Block:
         counts = self.counts_in(epoch)
         assert counts is not None

@@ -563,10 +563,7 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
     """
     grows = run.by_element and run.run_ahead is None and group > 1
     most = run.at_once(gathered_rows(source.spec.row_bytes, group))
-    all_known = all(
-        isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in source.spec.leaves
-    )
-    slow = source.may_fail  # it does more than copy
+    all_known, slow = source.spec.is_sized, source.may_fail  # it does more than copy
     likely = group
     for numbers in choices:
         first = 0

@@ -540,6 +540,24 @@ def memory(cgroup: str | os.PathLike[str] = CGROUP) -> int | None:
     return min(limits, default=None)
 
 
+def free_memory(cgroup: str | os.PathLike[str] = CGROUP) -> int | None:
+    """Bytes of memory that could be taken now, of the machine or of its container; None if it is not known.
+
+    What the system keeps of files, and gives back when it is asked, counts as free.
+
+    Source: MemAvailable in /proc/meminfo, memory.current and memory.stat of Linux, Documentation/admin-guide/cgroup-v2.rst.
+    """
+    machine, most, used, stat = [
+        limit_words(*names)
+        for names in (("/proc", "meminfo"), *[(cgroup, f"memory.{name}") for name in ("max", "current", "stat")])
+    ]
+    free = [int(machine[machine.index("MemAvailable:") + 1]) << 10] if "MemAvailable:" in machine else []
+    if used and most and most[0].isdigit():
+        files = int(stat[stat.index("inactive_file") + 1]) if "inactive_file" in stat else 0
+        free.append(max(0, int(most[0]) - int(used[0]) + files))
+    return min(free, default=None)
+
+
 def limit_words(cgroup: str | os.PathLike[str], name: str) -> list[str]:
     """The words of a file with a limit; none where there is no such file."""
     try:

@@ -11,6 +11,7 @@ import numpy as np
 
 from distinput.names.lazy import dataclass, later
 from distinput.values.leaves import (
+    STRING,
     TensorShape,
     as_dtype,
     as_leaf,
@@ -725,6 +726,13 @@ class Spec:
     def is_static(self) -> bool:
         """Whether all leaves are arrays of known shapes."""
         return all(isinstance(leaf, TensorSpec) and leaf.size is not None for leaf in self.folded.leaves)
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether all elements take `row_bytes`."""
+        return all(
+            isinstance(leaf, TensorSpec) and leaf.size is not None and leaf.dtype != STRING for leaf in self.leaves
+        )
 
     @cached_property
     def row_bytes(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from distinput.diagnosis import this_machine
-from distinput.run.threads import cores
+from distinput.run.threads import cores, free_memory
 
 
 def test_this_machine() -> None:
@@ -29,3 +29,14 @@ def test_the_memory_of_a_container(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("4096\n", encoding="ascii")
     assert this_machine(tmp_path).memory == 4096
     assert whole is None or whole > 4096
+
+
+def test_the_free_memory_of_a_container(tmp_path: Path) -> None:
+    machine = free_memory(tmp_path)
+    for name, text in (("max", "4096\n"), ("current", "4000\n"), ("stat", "anon 10\ninactive_file 500\n")):
+        (tmp_path / f"memory.{name}").write_text(text, encoding="ascii")
+    assert free_memory(tmp_path) == 596
+    (tmp_path / "memory.stat").unlink()
+    assert free_memory(tmp_path) == 96
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    assert (free_memory(tmp_path) is None) == (machine is None)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 from collections.abc import Iterator
+from functools import partialmethod
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec import filesystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from distinput.formats import parquet_pages
 from distinput.formats.parquet import Parquet, write_parquet
 from distinput.formats.parquet_file import opened
 from distinput.formats.parquet_pages import pages_of, taken_rows
+from distinput.ops import global_shuffle
 from tests.depth import cases, crossed
 from tests.formats.reading import flipped, plain
 
@@ -85,8 +88,6 @@ def test_rows_are_those_of_whole_row_groups(kind: str, where: str, tmp_path: Pat
     written(path, kind)
     if where == "memory":
         content, path = Path(path).read_bytes(), f"memory://pages/{kind.replace(' ', '-')}.parquet"
-        from fsspec import filesystem
-
         filesystem("memory").pipe(path, content)
     reader = Parquet(nulls={"null": -1.0})
     whole = [plain(element) for block, _ in reader.read(path) for element in block.elements()]
@@ -232,8 +233,9 @@ def test_large_row_groups_without_pages_are_decoded_in_slices(tmp_path: Path, mo
     pq.write_table(table().select(["list", "struct", "int"]), path, data_page_size=200, write_batch_size=16)
     want = [plain(element) for block, _ in Parquet().read(path) for element in block.elements()]
     monkeypatch.setattr(parquet_pages, "_WHOLE_BYTES", 0)
-    rows = np.array([599, 3, 3, 400, 0])
-    assert [plain(element) for element in Parquet().fetch(path, rows).elements()] == [want[row] for row in rows]
+    for rows in ([599, 3, 3, 400, 0], range(ROWS), [0, 0, *range(2, ROWS)]):
+        found = Parquet().fetch(path, np.array(rows))
+        assert [plain(element) for element in found.elements()] == [want[row] for row in rows]
 
 
 def test_damage_is_an_error_or_changes_nothing_else(tmp_path: Path) -> None:
@@ -270,3 +272,50 @@ def test_a_global_shuffle_is_that_of_rows_in_memory(rows: int, seed: int, batch:
     assert [(int(i), s) for each in found for i, s in zip(each["i"], each["s"], strict=True)] == [
         (i, b"%d" % i) for i in order
     ]
+
+
+@pytest.mark.parametrize("ahead", [1 << 20, 100])
+@given(st.integers(1, 60), st.integers(0, 3), st.integers(0, 20))
+def test_how_many_rows_a_global_shuffle_reads_together_changes_nothing(
+    ahead: int, rows: int, seed: int, begin: int
+) -> None:
+    path = f"memory://pages/{ahead}.parquet"
+    with filesystem("memory").open(path, "wb") as file:
+        columns = {"fixed": table()["fixed"][:rows], "list": table()["list"][:rows]}
+        pq.write_table(pa.table(columns), file, row_group_size=25, data_page_size=16, write_batch_size=1)
+    order = di.data.Dataset.range(rows).global_shuffle(seed=seed).skip(begin).to_list()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(global_shuffle, "_AHEAD_BYTES", ahead)
+        patch.setattr(global_shuffle, "free_memory", lambda: 0)
+        for columns in (["fixed"], ["fixed", "list"]):
+            shuffled = di.data.ParquetDataset(path, columns=columns).global_shuffle(seed=seed).skip(begin)
+            assert [int(row["fixed"][0]) for row in shuffled] == order
+
+
+@pytest.mark.parametrize(
+    "free, index, sizes",
+    [
+        (None, False, [ROWS]),
+        (1 << 30, False, [ROWS]),
+        (100 * ROWS, False, [1, 64, 468, 67]),
+        (1 << 30, True, [1, 64, ROWS - 65]),
+    ],
+)
+def test_rows_are_decoded_once_where_there_is_memory(
+    free: int | None, index: bool, sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(table().select(["fixed"]), path, data_page_size=200, write_batch_size=16, write_page_index=index)
+    if free is not None:
+        monkeypatch.setattr(global_shuffle, "_AHEAD_BYTES", ROWS)
+    monkeypatch.setattr(global_shuffle, "free_memory", lambda: free)
+    seen = []
+    monkeypatch.setattr(Parquet, "fetch", partialmethod(_noting, seen, Parquet.fetch))
+    dataset = di.data.ParquetDataset(path).global_shuffle(seed=1)
+    assert len(list(dataset.batch(7))) == -(-ROWS // 7)
+    assert seen == sizes
+
+
+def _noting(self: Parquet, seen: list[int], fetch: Any, path: str, rows: Any) -> Any:
+    seen.append(len(rows))
+    return fetch(self, path, rows)
