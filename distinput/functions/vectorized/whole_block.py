@@ -67,7 +67,8 @@ class ConstantArray(np.ndarray[Any, Any]):
         if parts:
             rows = picked(self.rules, self, key)
             if not any(part.ndim for part in parts):  # a row is a view: a change of one is seen in the other
-                rows.own, owner = False, self
+                rows.own = False
+                owner: Any = self
                 while isinstance(owner, np.ndarray) and not getattr(owner, "outside", False):
                     owner.flags.writeable = False
                     owner = owner.base

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-DTYPES = {
+DTYPES: dict[str, float] = {
     "bool": 2,
     "int8": 2,
     "uint8": 3,
@@ -53,9 +53,9 @@ SPACE: dict[str, Any] = {
     "np": np,
     "TABLE": np.arange(6) * 3 - 4,
     "PLANE": np.arange(6.0).reshape(3, 2),
-    "WEIGHTS": np.float32([0.5, -0.0, np.nan]),
+    "WEIGHTS": np.array([0.5, -0.0, np.nan], np.float32),
     "EDGES": np.array([0.0, 1.0, 2.5]),
-    "SMALL": np.uint8([1, 2, 250]),
+    "SMALL": np.array([1, 2, 250], np.uint8),
     "SCALE": np.float64(0.1),
 }
 _CONSTANTS = str.split("""

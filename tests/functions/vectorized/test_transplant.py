@@ -121,7 +121,8 @@ def named(x: Any, *, factor: float = 2.0) -> Any:
 
 def test_a_named_argument_that_changes_is_noticed() -> None:
     partly = functools.partial(named, factor=3.0)
-    for function, arguments in (partly, partly.keywords), (named, named.__kwdefaults__):
+    pairs: list[Any] = [(partly, partly.keywords), (named, named.__kwdefaults__)]
+    for function, arguments in pairs:
         made = Transplant(function, Rules(measured=False))
         made.check()
         arguments["factor"] += 1
