@@ -38,6 +38,7 @@ __all__ = [
     "BenchmarkError",
     "Case",
     "Contender",
+    "Mapped",
     "Measured",
     "Server",
     "Times",
@@ -107,6 +108,25 @@ def delivering(
         return iterator
 
     return Work(once, lambda: checksum(batches() if plain is None else map(plain, batches())))
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A map-style dataset of PyTorch: what a function gives for each number.
+
+    Args:
+      function: of a number from 0.
+      count: how many numbers.
+    """
+
+    function: Callable[[int], Any]
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Any:
+        return self.function(number)
 
 
 @dataclass(frozen=True)

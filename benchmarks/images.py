@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+from benchmarks.harness import SEED, Case, Contender, Mapped, Work, delivering, scaled
 
 QUESTION = "JPEG images of 500 x 375 pixels, decoded on 2 threads; batches of arrays that a function gives"
 THREADS = 2
@@ -149,7 +149,7 @@ def _batching(name: str, count: int, kind: type, size: int) -> Case:
     def torch() -> Work:
         from torch.utils.data import DataLoader
 
-        loader: Any = DataLoader(_Images(image, count), size)
+        loader: Any = DataLoader(Mapped(image, count), size)
         return delivering(lambda: loader)
 
     def grain() -> Work:
@@ -170,16 +170,3 @@ def _batching(name: str, count: int, kind: type, size: int) -> Case:
             Contender("grain", "peer", grain, ("grain",), 1.0),
         ],
     )
-
-
-class _Images:
-    """A map-style dataset of PyTorch."""
-
-    def __init__(self, image: Any, count: int) -> None:
-        self.image, self.count = image, count
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, number: int) -> Any:
-        return self.image(number)

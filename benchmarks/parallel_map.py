@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.checksum import in_any_order, in_order
-from benchmarks.harness import SEED, Case, Contender, Work, delivering, scaled
+from benchmarks.harness import SEED, Case, Contender, Mapped, Work, delivering, scaled
 
 QUESTION = "a Python function on every element, by 2 workers; one that waits, below a shuffle, on 8 threads"
 NOTES = """
@@ -115,7 +115,7 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
         from torch.utils.data import DataLoader
 
         loader: Any = DataLoader(
-            _Mapped(function, n), BATCH, num_workers=2, persistent_workers=True, multiprocessing_context="spawn"
+            Mapped(function, n), BATCH, num_workers=2, persistent_workers=True, multiprocessing_context="spawn"
         )
         return delivering(lambda: loader, plain=lambda batch: batch.numpy(), checksum=checksum)
 
@@ -189,19 +189,6 @@ def _pooled(n: int) -> Work:
     work = delivering(batches, checksum=in_any_order)
     weakref.finalize(work, pool.shutdown)
     return work
-
-
-class _Mapped:
-    """A dataset as PyTorch wants it."""
-
-    def __init__(self, function: Any, n: int) -> None:
-        self.function, self.n = function, n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, index: int) -> Any:
-        return self.function(index)
 
 
 def _loop(n: int, function: Any, checksum: Any) -> Work:

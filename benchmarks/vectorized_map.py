@@ -162,7 +162,7 @@ def _case(name: str, job: Job, n: int) -> Case:
         [
             Contender("distinput", "ours", ours(job.how)),
             Contender("vectorize=False", "peer", ours(False), (), job.reach),
-            Contender("the calls alone", "limit", blocks),
+            Contender("the calls alone", "peer", blocks),
             *peers,
         ],
     )

@@ -64,13 +64,13 @@ class StandIn(NDArrayOperatorsMixin):
       block: [n, *shape].
       rules: how operations are answered.
       own: nobody else holds the memory, so that it may be changed in place.
-      number: without dimensions it is a number of NumPy, and not an array without dimensions, which can be changed in place.
+      number: without dimensions it is a number of NumPy, as most results are, and not an array, which can be changed in place.
     """
 
     __slots__ = ("block", "number", "own", "rules")
     __array_priority__ = 1000
 
-    def __init__(self, block: Any, rules: "Rules", *, own: bool = False, number: bool = False) -> None:
+    def __init__(self, block: Any, rules: "Rules", *, own: bool = False, number: bool = True) -> None:
         if block.dtype.kind not in "biuf" or block.dtype.itemsize > 8 or not block.dtype.isnative:
             raise Refused(f"it computes {block.dtype}; only booleans, integers and floats of up to 64 bits have rules")
         self.block, self.rules, self.own, self.number = block, rules, own, number and block.ndim == 1
@@ -180,7 +180,7 @@ class StandIn(NDArrayOperatorsMixin):
 
     def copy(self) -> "StandIn":
         """The same values in memory of its own."""
-        return StandIn(self.block.copy(), self.rules, own=True)
+        return StandIn(self.block.copy(), self.rules, own=True, number=self.number)
 
     def reshape(self, *shape: Any) -> "StandIn":
         """The values of an element in another shape."""
@@ -280,7 +280,9 @@ def applied(rules: "Rules", ufunc: Any, inputs: Sequence[Any], options: dict[str
             _check_range(ufunc, blocks, made.dtype)
         if name in _CHOOSING and made.dtype.kind == "f":
             check_zeros(*blocks)
-        result = StandIn(made, rules, own=True, number=True)
+        if name in ("copysign", "signbit") and np.isnan(blocks[-1]).any():
+            raise Unfit  # the sign of a NaN that was computed is not defined
+        result = StandIn(made, rules, own=True)
     elif name in _MEASURED:
         result = rules.measure(name, made, inputs, lambda *values: ufunc(*values, **options))
     else:
@@ -302,6 +304,8 @@ def _in_place(result: StandIn, target: Any) -> StandIn:
 
 def _check_range(ufunc: Any, blocks: Sequence[Any], dtype: Any) -> None:
     """NumPy warns where a number of its own overflows, but not where a value of an array does."""
+    if ufunc is np.subtract and dtype.kind == "u" and bool(np.less(*blocks).any()):
+        raise Unfit
     about = ufunc(*[np.asarray(block, np.float64) for block in blocks])
     info = np.iinfo(dtype)
     low, high = (info.min, info.max) if dtype.itemsize < 8 else (info.min // 2, info.max // 2)
@@ -349,7 +353,8 @@ def _where(rules: "Rules", condition: Any, *choices: Any) -> StandIn:
     if len(choices) != 2:
         raise Refused("the shape of what it returns depends on a value of the element")
     ndim = max(map(rank, (condition, *choices)))
-    return StandIn(np.where(*[lifted(value, ndim) for value in (condition, *choices)]), rules, own=True)
+    made = np.where(*[lifted(value, ndim) for value in (condition, *choices)])
+    return StandIn(made, rules, own=True, number=False)
 
 
 @rule(np.clip)
@@ -429,7 +434,7 @@ def _entered(function: Any) -> None:
         if not set(options) - {"keepdims"} and _is_exact(name, a):
             if name in ("max", "min", "amax", "amin", "median") and a.dtype.kind == "f":
                 _check_signs(a.block, made)
-            return StandIn(made, rules, own=True, number=True)
+            return StandIn(made, rules, own=True)
         return rules.measure(name, made, (a,), lambda value: function(value, axis=axis, **options), _WEIGHT)
 
 
@@ -557,7 +562,10 @@ def set_item(element: StandIn, key: Any, value: Any) -> None:
     if rank(value) > target.ndim - 1:
         raise Refused("it assigns more dimensions than there are")
     if isinstance(value, StandIn):
-        value = converted(lifted(value, target.ndim - 1), block.dtype)
+        given = lifted(value, target.ndim - 1)
+        value = converted(given, block.dtype)
+        if given.dtype.kind in "iu" and value.dtype.kind in "iu" and (value != given).any():
+            raise Unfit  # an array of integers wraps, but a number that does not fit is an error
     block[(slice(None), *keys)] = value
 
 
@@ -572,7 +580,7 @@ def picked(rules: "Rules", table: Any, key: Any) -> StandIn:
         elif isinstance(part, bool) or not isinstance(part, int | np.integer):
             raise Refused("it is indexed by something that has no rule")
     made = np.asarray(table)[tuple([_numbers(part) if isinstance(part, StandIn) else part for part in keys])]
-    return StandIn(made, rules, own=True, number=True)
+    return StandIn(made, rules, own=True)
 
 
 def _axis(axis: int, ndim: int) -> int:
@@ -601,7 +609,6 @@ def _rows(values: Sequence[Any]) -> list[Any]:
 
 
 _VIEWS: dict[Any, Callable[..., StandIn]] = {
-    np.copy: lambda a: a.copy(),
     np.expand_dims: lambda a, axis: a.lent(np.expand_dims(a.block, _axis(axis, a.ndim + 1))),
     np.flip: lambda m, axis=None: m.lent(np.flip(m.block, _axes(axis, m.ndim))),
     np.fliplr: lambda m: m.lent(np.flip(m.block, _axis(1, m.ndim))),
@@ -622,22 +629,24 @@ _VIEWS: dict[Any, Callable[..., StandIn]] = {
 _VALUES_OF: dict[Any, Callable[..., Any]] = {
     # Each row is sorted alone, so it comes as it does in an element of its own: equal values and NaN as well.
     np.argsort: lambda a, axis=-1, kind=None: np.argsort(*_along(a, axis), kind),
+    np.copy: lambda a: a.block.copy(),
     np.concatenate: lambda arrays, axis=0: np.concatenate(_rows(arrays), _axis(axis, rank(arrays[0]))),
     np.cumsum: lambda a, axis=None: np.cumsum(*_along(a, axis)),
-    np.diff: lambda a, n=1, axis=-1: np.diff(a.block, n, _axis(axis, a.ndim)),
     np.ones_like: lambda a, dtype=None: np.ones(a.block.shape, dtype or a.dtype),
     np.sort: lambda a, axis=-1, kind=None: np.sort(*_along(a, axis), kind),
     np.stack: lambda arrays, axis=0: np.stack(_rows(arrays), _axis(axis, rank(arrays[0]) + 1)),
     np.zeros_like: lambda a, dtype=None: np.zeros(a.block.shape, dtype or a.dtype),
 }
-"""What these functions make for all elements, in memory of its own."""
+"""What these functions make for all elements, in memory of its own; without dimensions they are arrays."""
 
 
 def _enter_tables() -> None:
     for function, view in _VIEWS.items():
         rule(function)(lambda _, *args, view=view, **options: view(*args, **options))
     for function, values in _VALUES_OF.items():
-        rule(function)(lambda rules, *a, values=values, **options: StandIn(values(*a, **options), rules, own=True))
+        rule(function)(
+            lambda rules, *a, values=values, **options: StandIn(values(*a, **options), rules, own=True, number=False)
+        )
 
 
 _enter_tables()
@@ -653,16 +662,22 @@ def _take(rules: "Rules", a: Any, indices: Any, axis: int | None = None) -> Stan
     return StandIn(np.take(block, indices, axis=along), rules, own=True)
 
 
+@rule(np.diff)
+def _diff(rules: "Rules", a: StandIn, n: int = 1, axis: int = -1) -> StandIn:
+    return StandIn(np.diff(a.block, n, _axis(axis, a.ndim)), rules, own=True) if n else a
+
+
 @rule(np.squeeze)
 def _squeeze(_: "Rules", a: StandIn, axis: Any = None) -> StandIn:
     ones = tuple([i + 1 for i, size in enumerate(a.shape) if size == 1]) if axis is None else _axes(axis, a.ndim)
-    return a.lent(a.block.squeeze(ones))
+    return a.lent(a.block.squeeze(ones)) if ones or a.number or axis is not None else a  # as NumPy gives the same array
 
 
 @rule(np.roll)
 def _roll(rules: "Rules", a: StandIn, shift: Any, axis: Any = None) -> StandIn:
     if axis is None:
-        return StandIn(np.roll(a.block.reshape(len(a.block), -1), shift, 1).reshape(a.block.shape), rules, own=True)
+        made = np.roll(a.block.reshape(len(a.block), -1), shift, 1).reshape(a.block.shape)
+        return StandIn(made, rules, own=True, number=False)
     return StandIn(np.roll(a.block, shift, _axes(axis, a.ndim)), rules, own=True)
 
 
@@ -676,7 +691,8 @@ def _repeat(rules: "Rules", a: StandIn, repeats: Any, axis: int | None = None) -
 def _tile(rules: "Rules", A: StandIn, reps: Any) -> StandIn:  # noqa: N803 - NumPy's name
     times = tuple(reps) if isinstance(reps, tuple | list) else (reps,)
     ndim = max(len(times), A.ndim)
-    return StandIn(np.tile(lifted(A, ndim), (1, *(1,) * (ndim - len(times)), *times)), rules, own=True)
+    made = np.tile(lifted(A, ndim), (1, *(1,) * (ndim - len(times)), *times))
+    return StandIn(made, rules, own=True, number=False)
 
 
 @rule(np.pad)
@@ -684,7 +700,7 @@ def _pad(rules: "Rules", array: StandIn, pad_width: Any, mode: Any = "constant",
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or np.ndim(options.get("constant_values", 0)):
         raise Refused(f"np.pad has no rule for mode={mode!r}, or for several constant values")
     width = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
-    return StandIn(np.pad(array.block, [(0, 0), *map(tuple, width)], mode, **options), rules, own=True)
+    return StandIn(np.pad(array.block, [(0, 0), *map(tuple, width)], mode, **options), rules, own=True, number=False)
 
 
 @rule(np.broadcast_to)
@@ -697,7 +713,7 @@ def _broadcast_to(_: "Rules", array: StandIn, shape: Any) -> StandIn:
 def _full_like(rules: "Rules", a: StandIn, fill_value: Any, dtype: Any = None) -> StandIn:
     if isinstance(fill_value, StandIn):
         raise Refused("np.full_like has a rule for a constant value")
-    return StandIn(np.full(a.block.shape, fill_value, dtype or a.dtype), rules, own=True)
+    return StandIn(np.full(a.block.shape, fill_value, dtype or a.dtype), rules, own=True, number=False)
 
 
 # ----------------------------------------------------------------------------
@@ -770,7 +786,7 @@ class Rules:
                 raise Refused(f"np.{name} gives other last digits for a block than for one element")
             known += size
         self._compared[key] = known
-        return StandIn(made, self, own=True, number=True)
+        return StandIn(made, self, own=True)
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -45,9 +45,15 @@ def table_of(array: Any, rules: Rules) -> "ConstantArray":
 
 
 class ConstantArray(np.ndarray[Any, Any]):
-    """An array that is the same for all elements."""
+    """An array that is the same for all elements.
+
+    Attributes:
+      rules: for the stand-ins.
+      outside: the function did not make it, and it is read-only.
+    """
 
     rules: Rules
+    outside = False
 
     def __array_finalize__(self, source: Any) -> None:
         rules = getattr(source, "rules", None)
@@ -61,7 +67,11 @@ class ConstantArray(np.ndarray[Any, Any]):
         if parts:
             rows = picked(self.rules, self, key)
             if not any(part.ndim for part in parts):  # a row is a view: a change of one is seen in the other
-                self.flags.writeable = rows.own = False
+                rows.own = False
+                owner: Any = self
+                while isinstance(owner, np.ndarray) and not getattr(owner, "outside", False):
+                    owner.flags.writeable = False
+                    owner = owner.base
             return rows
         return super().__getitem__(key)
 
@@ -212,7 +222,7 @@ class NumPy:
 
     def array(self, value: Any, dtype: Any = None) -> Any:
         """As `numpy.array`."""
-        made = self.asarray(value, dtype)
+        made = self.asarray(value.copy() if isinstance(value, np.ndarray) else value, dtype)
         return made.copy() if made is value and isinstance(made, StandIn) else made
 
     def take(self, a: Any, indices: Any, axis: int | None = None) -> Any:
@@ -226,7 +236,8 @@ class NumPy:
         if isinstance(value, list | tuple) and any(isinstance(part, StandIn) for part in value):
             value = np.stack(_alike(value))
         elif not isinstance(value, StandIn):
-            return table_of(np.array(value, dtype), self._rules)
+            made = np.asanyarray(value, dtype)
+            return made if isinstance(made, ConstantArray) else table_of(made, self._rules)
         if isinstance(value, StandIn) and not value.ndim:
             raise Refused("it makes an array of a number")
         return value if dtype is None else value.astype(dtype, copy=False)
@@ -294,11 +305,11 @@ class Transplant:
     def _function(self, function: Any) -> Any:
         if isinstance(function, functools.partial):
             given = [self._value(f"argument {i}", value) for i, value in enumerate(function.args)]
-            named = {name: self._value(name, value) for name, value in function.keywords.items()}
+            named = self._named(function.keywords)
             return functools.partial(self._function(function.func), *given, **named)
         if isinstance(function, types.FunctionType):
             return self._python(function)
-        if isinstance(function, np.ufunc) or _is_numpy(function) or _is_builtin(function):
+        if _is_numpy(function) or _is_builtin(function):
             return function
         raise Refused(f"{describe(function)} is no function of Python or NumPy")
 
@@ -316,7 +327,7 @@ class Transplant:
         self._watch(lambda: function.__kwdefaults__, function.__kwdefaults__, function.__name__)
         clone.__defaults__ = self._values(function.__defaults__)
         if function.__kwdefaults__:
-            clone.__kwdefaults__ = {name: self._value(name, v) for name, v in function.__kwdefaults__.items()}
+            clone.__kwdefaults__ = self._named(function.__kwdefaults__)
         for name in sorted(names_read(code)):
             names[name] = self._global(function.__globals__, name)
         for name, cell, new in zip(code.co_freevars, function.__closure__ or (), cells, strict=True):
@@ -346,6 +357,11 @@ class Transplant:
     def _values(self, values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         return None if values is None else tuple([self._value("a default", value) for value in values])
 
+    def _named(self, values: dict[str, Any]) -> dict[str, Any]:
+        for name, value in values.items():
+            self._watch(functools.partial(values.get, name), value, name)
+        return {name: self._value(name, value) for name, value in values.items()}
+
     def _value(self, name: str, value: Any) -> Any:
         """What stands for a value from outside."""
         if isinstance(value, types.ModuleType):
@@ -362,7 +378,7 @@ class Transplant:
             return self._array(name, value)
         if type(value) is tuple:
             return tuple([self._value(name, part) for part in value])
-        if type(value) in _PLAIN or isinstance(value, np.generic | np.dtype):
+        if type(value) in _PLAIN or (isinstance(value, np.generic | np.dtype) and not isinstance(value, np.void)):
             return value
         if callable(value) and not hasattr(value, "node"):
             return self._function(value)
@@ -382,7 +398,7 @@ class Transplant:
                     f"they are read-only (`{name}.flags.writeable = False`)"
                 )
             self._arrays.append((array, array.copy(), name))
-        table.flags.writeable = False
+        table.outside, table.flags.writeable = True, False
         return table
 
 
@@ -433,11 +449,9 @@ class WholeBlock:
         self._functions = [Transplant(function, self._rules) for function in functions]
         self._kinds: set[Any] = set()
         self._blocks = 0
-        self._ways: list[int] = []
-        """An element on each way of the latest block, if there were several."""
 
-    def __call__(self, rows: Block) -> ColumnBlock:
-        """The results for all rows.
+    def __call__(self, rows: Block) -> tuple[ColumnBlock, list[int]]:
+        """The results for all rows, and a row on each way, if there are several.
 
         Raises:
           Refused: a function cannot be called that way.
@@ -466,10 +480,8 @@ class WholeBlock:
                 numbers = np.arange(rows.size)[places]
                 left += [numbers[~parted.truth], numbers[parted.truth]]
         if len(ways) == 1:
-            self._ways = []
-            return ways[0][1]
-        self._ways = [int(places[0]) for places, _ in ways]
-        return _joined(ways, rows.size)
+            return ways[0][1], []
+        return _joined(ways, rows.size), [int(places[0]) for places, _ in ways]
 
     def _one_way(self, structure: Structure, given: Sequence[Any], size: int) -> ColumnBlock:
         """The results for elements that all go the same way.
@@ -477,7 +489,7 @@ class WholeBlock:
         Raises:
           Parted: they do not.
         """
-        value = structure.build([StandIn(array, self._rules, number=True) for array in given])
+        value = structure.build([StandIn(array, self._rules) for array in given])
         for function in self._functions:
             value = function.call(*value) if type(value) is tuple else function.call(value)
             value = _as_element(value, self._said if function is self._functions[-1] else None)
@@ -486,17 +498,16 @@ class WholeBlock:
         made = [Dense(_column(leaf, size, taken)) for leaf in structure.flatten(value)]
         return ColumnBlock(structure, made, size)
 
-    def compared(self, rows: Block, made: ColumnBlock, call: Callable[[Any], Any]) -> None:
-        """Compare some results with those of calls for each element.
+    def compared(self, rows: Block, made: ColumnBlock, ways: Sequence[int], call: Callable[[Any], Any]) -> None:
+        """Compare some results, those on each way among them, with those of calls for each element.
 
         Raises:
           Refused: they differ.
         """
         kind = str([(c.array.shape[1:], c.dtype) for c in rows.materialize().columns if isinstance(c, Dense)])
         many = _SAMPLES if kind not in self._kinds else 1
-        self._kinds.add(kind)
         spread = [self._blocks + rows.size * i // many for i in range(many)]
-        for row in sorted({place % rows.size for place in (*spread, *self._ways)}):  # ways: perhaps another thread's
+        for row in sorted({*[place % rows.size for place in spread], *ways}):
             wanted = _as_element(call(rows.row(row)), self._said)
             if structure_of(wanted) != made.structure:
                 raise Refused("it returned another structure for a single element")
@@ -504,6 +515,7 @@ class WholeBlock:
                 assert isinstance(column, Dense)
                 if not same_bits(as_leaf(leaf), column.array[row]):
                     raise Refused("a result for a block differed from the one for a single element")
+        self._kinds.add(kind)
         self._blocks += 1
 
 
@@ -653,8 +665,8 @@ class Vectorizer:
         with np.errstate(**_strict()):
             if self._whole is None:
                 self._whole = WholeBlock(self._functions, measured=self._measured, said=self._said)
-            made = self._whole(rows)
-            self._whole.compared(rows, made, self._call)
+            made, ways = self._whole(rows)
+            self._whole.compared(rows, made, ways, self._call)
             return made
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import distinput as di
+from tests.functions.vectorized.blocks import judged
 
 ROWS, RARE = 2000, 1500
 TABLE = np.arange(6).reshape(3, 2)
@@ -33,6 +34,27 @@ def aliased(x: Any, added: Any) -> Any:
     z = y
     z += added
     return y
+
+
+def clipped(x: Any, added: Any) -> Any:
+    y = np.clip(x, -9, 9)
+    z = y
+    z += added
+    return y
+
+
+def copied(x: Any, added: Any) -> Any:
+    y = x.copy()
+    z = y
+    z += added
+    return y
+
+
+def taken_by(x: Any, added: Any) -> Any:
+    y = x[np.array(0)]
+    z = y
+    z += added
+    return y, x.take(1)
 
 
 def filled(x: Any) -> Any:
@@ -63,6 +85,20 @@ def overwritten_by_a_view(x: Any) -> Any:
     return row
 
 
+def overwritten_behind_a_view(x: Any) -> Any:
+    rows = np.zeros((3, 2))
+    row = rows[:][:][x]
+    rows[[0]] = 7
+    return row
+
+
+def overwritten_as_an_array(x: Any) -> Any:
+    rows = np.where(TABLE > 9, 1.0, 0.0)
+    row = np.asarray(rows)[x]
+    rows[[0]] = 7
+    return row
+
+
 def within(x: Any) -> Any:
     y = np.copy(x)
     return y.T in (y, -1), y.astype(y.dtype, copy=False) in (y, -1)
@@ -74,12 +110,19 @@ CASES: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: np.add.reduce(x, 1), mostly(np.zeros((3, 4), int), np.arange(12).reshape(3, 4))),
     (scaled, np.linspace(0, 77, ROWS, dtype=np.float32)),
     (aliased, (np.arange(ROWS) * 1.0, mostly(0.0, 5.0))),
+    (clipped, (np.arange(ROWS) * 1.0, mostly(0.0, 5.0))),
+    (copied, (np.arange(ROWS) * 1.0, mostly(0.0, 5.0))),
+    (taken_by, (np.arange(ROWS * 2.0).reshape(-1, 2), mostly(0.0, 5.0))),
+    (lambda x, y: np.signbit(x + y), (mostly(1.0, np.nan), mostly(1.0, -np.nan))),
+    (lambda x, y: np.copysign(1.0, x + y), (mostly(1.0, np.nan), mostly(1.0, -np.nan))),
     (filled, mostly(0, 3)),
     (indexed, mostly(0, 2)),
     (lambda x: x + len([0] * x), mostly(1, 3)),
     (lambda x: x + len((1, 2) * x), mostly(1, 3)),
     (overwritten, mostly(1, 0)),
     (overwritten_by_a_view, mostly(1, 0)),
+    (overwritten_behind_a_view, mostly(1, 0)),
+    (overwritten_as_an_array, mostly(1, 0)),
     (within, mostly(1.0, np.nan)),
 ]
 
@@ -97,6 +140,36 @@ def test_an_index_that_is_too_large_is_an_error(function: Callable[..., Any]) ->
     dataset = di.data.Dataset.from_tensor_slices(mostly(np.uint64(1), np.uint64(2**64 - 1)))
     with pytest.raises((IndexError, OverflowError)):
         list(dataset.map(function))
+
+
+def test_a_number_that_does_not_fit_where_it_is_assigned_is_an_error() -> None:
+    def assigned(x: Any) -> Any:
+        y = np.zeros_like(x, np.int8)
+        y[...] = 1
+        z = np.stack([y, y])
+        z[0] = x
+        return z
+
+    dataset = di.data.Dataset.from_tensor_slices(mostly(1, 300))
+    with pytest.raises(OverflowError):
+        list(dataset.map(assigned))
+
+
+def test_a_difference_below_zero_warns_for_large_numbers_too() -> None:
+    rows = (mostly(np.uint64(5), np.uint64(2**63)), mostly(np.uint64(3), np.uint64(2**63 + 1)))
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert list(di.data.Dataset.from_tensor_slices(rows).map(lambda x, y: x - y))[RARE] == 2**64 - 1
+
+
+def test_differences_of_order_0_are_the_element_itself() -> None:
+    def changed(x: Any) -> Any:
+        y = np.diff(x, 0)
+        y[0] = 7
+        return y
+
+    rows = np.zeros((ROWS, 3))
+    assert "it changes its argument" in judged(changed, rows)
+    assert not rows.any()
 
 
 def test_a_table_from_outside_is_not_changed_by_the_rules() -> None:

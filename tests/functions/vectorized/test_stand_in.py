@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from distinput.functions.vectorized.answers import Parted, Refused, Rules, StandIn, lifted, rank
+from distinput.functions.vectorized.answers import FUNCTIONS, Parted, Refused, Rules, StandIn, lifted, rank
 
 
 def stand_in(*shape: int) -> StandIn:
@@ -71,3 +72,65 @@ def test_a_view_and_what_it_is_of_are_not_changed_in_place() -> None:
     for one in (own, view):
         with pytest.raises(Refused, match="in place"):
             one[0] = 1
+
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "broadcast_to": ((2, 3),),
+    "clip": (0, 1),
+    "digitize": ([1, 2, 3],),
+    "dot": (np.arange(3),),
+    "expand_dims": (0,),
+    "full_like": (7,),
+    "matmul": (np.arange(3),),
+    "moveaxis": (0, -1),
+    "outer": (2,),
+    "pad": (1,),
+    "repeat": (2,),
+    "reshape": (-1,),
+    "roll": (1,),
+    "swapaxes": (0, -1),
+    "take": (0,),
+    "tile": (1,),
+}
+METHODS = "all any argmax clip copy cumsum flatten max mean ravel round squeeze std sum swapaxes take transpose"
+
+
+def _call(function: Any, x: Any) -> Any:
+    return function(x, *ARGUMENTS.get(function.__name__, ()))
+
+
+def _call_method(name: str, x: Any) -> Any:
+    return getattr(x, name)(*ARGUMENTS.get(name, ()))
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    **{f"np.{f.__name__}": partial(_call, f) for f in FUNCTIONS},
+    **{name: partial(_call_method, name) for name in METHODS.split()},
+    "T": lambda x: x.T,
+    "astype": lambda x: x.astype(x.dtype),
+    "astype, copy=False": lambda x: x.astype(x.dtype, copy=False),
+    "concatenate": lambda x: np.concatenate([x, x]),
+    "diff of nothing": lambda x: np.diff(x, 0),
+    "index of an array": lambda x: x[np.array(0)],
+    "no index": lambda x: x[()],
+    "searchsorted": lambda x: np.searchsorted([1, 2, 3], x),
+    "stack": lambda x: np.stack([x, x]),
+    "where": lambda x: np.where(x > 1, x, 0),
+}
+
+
+VALUES: list[Any] = [np.float64(2), np.array(2.0), np.array([2.0]), np.arange(3.0), np.arange(3)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_result_is_a_number_or_new_memory_or_the_same_where_it_is_in_numpy(name: str) -> None:
+    for value in VALUES:
+        given = StandIn(np.stack([value] * 3), Rules(measured=True), own=True, number=isinstance(value, np.generic))
+        try:
+            wanted, made = CALLS[name](value), CALLS[name](given)
+        except (Refused, TypeError, ValueError, IndexError):
+            continue
+        assert (made is given) == (wanted is value), value
+        if made.own and made is not given:  # what is not its own is never changed in place
+            assert made.number == isinstance(wanted, np.generic), value
+            assert not np.shares_memory(wanted, value)

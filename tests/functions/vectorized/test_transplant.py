@@ -16,6 +16,7 @@ from tests.functions.vectorized.blocks import EYE, SCALARS, VECTORS, judged
 
 SEEN: list[Any] = []
 SCALE = 3.0
+RECORD = np.zeros(1, [("n", int)])[0]
 NUMBERS = itertools.count()
 GENERATOR = np.random.default_rng(1)
 LARGE = np.zeros(200_000)
@@ -68,6 +69,7 @@ class Stateful:
         (Stateful(), "no function of Python or NumPy"),
         (Stateful().__call__, "no function of Python or NumPy"),
         (functools.partial(noting), "reads `SEEN`"),
+        (lambda x: x + RECORD["n"], "reads `RECORD`, a void"),
     ],
 )
 def test_side_effects_and_changing_values_keep_single_calls(function: Callable[..., Any], reason: str) -> None:
@@ -111,6 +113,22 @@ def test_a_value_that_changes_is_noticed() -> None:
     factor = 3
     with pytest.raises(Refused, match="`factor`, which it reads, has changed"):
         made.check()
+
+
+def named(x: Any, *, factor: float = 2.0) -> Any:
+    return x * factor
+
+
+def test_a_named_argument_that_changes_is_noticed() -> None:
+    partly = functools.partial(named, factor=3.0)
+    pairs: list[Any] = [(partly, partly.keywords), (named, named.__kwdefaults__)]
+    for function, arguments in pairs:
+        made = Transplant(function, Rules(measured=False))
+        made.check()
+        arguments["factor"] += 1
+        with pytest.raises(Refused, match="`factor`, which it reads, has changed"):
+            made.check()
+        arguments["factor"] = 2.0
 
 
 def test_a_large_array_may_be_read_if_it_is_read_only() -> None:

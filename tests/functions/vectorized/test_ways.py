@@ -129,7 +129,7 @@ def test_an_element_on_each_way_is_compared() -> None:
     whole = WholeBlock([lambda y: y if y < 99 else -y], measured=False)
     for _ in range(3):
         with pytest.raises(Refused, match="differed"):
-            whole.compared(rows, whole(rows), lambda y: y)
+            whole.compared(rows, *whole(rows), lambda y: y)
 
 
 def test_few_elements_on_several_ways_are_called_alone() -> None:

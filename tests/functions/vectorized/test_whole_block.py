@@ -34,14 +34,14 @@ def test_several_functions_are_called_one_after_the_other() -> None:
     functions: list[Callable[..., Any]] = [lambda x: [x, 3], lambda x, k: {"x": x[:2] * k}, lambda d: d["x"]]
     whole, chain = WholeBlock(functions, measured=False), Chain(functions)
     rows = block_of(VECTORS)
-    made = whole(rows)
-    whole.compared(rows, made, chain)
+    made, ways = whole(rows)
+    whole.compared(rows, made, ways, chain)
     assert [x.tolist() for x in made.elements()] == [chain(x).tolist() for x in rows.elements()]
 
 
 def test_no_memory_is_shared_with_the_input_or_among_results() -> None:
     rows = block_of(VECTORS)
-    made = WholeBlock([lambda x: (x, x, x[1:], EYE[0])], measured=False)(rows)
+    made = WholeBlock([lambda x: (x, x, x[1:], EYE[0])], measured=False)(rows)[0]
     arrays = [column.array for column in made.columns]  # type: ignore[attr-defined]
     held = [*arrays, VECTORS, EYE]
     assert not any(np.shares_memory(a, b) for i, a in enumerate(arrays) for b in held[i + 1 :])
@@ -52,6 +52,6 @@ def test_a_result_that_differs_from_a_single_call_is_found_out() -> None:
     rows = block_of(VECTORS)
     whole = WholeBlock([lambda x: x * 2], measured=False)
     with pytest.raises(Refused, match="differed from the one for a single element"):
-        whole.compared(rows, whole(rows), lambda x: x * 3)
+        whole.compared(rows, *whole(rows), lambda x: x * 3)
     with pytest.raises(Refused, match="another structure"):
-        whole.compared(rows, whole(rows), lambda x: (x, x))
+        whole.compared(rows, *whole(rows), lambda x: (x, x))
