@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What does it cost to batch sequences of many lengths without padding?"""
 
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from benchmarks.padded_batch import BATCH, sequences
 QUESTION = "sequences of 10 to 2000 int32 in memory: ragged_batch(64), in order and shuffled"
 NOTES = """
 In order, a batch is a view of the values; only its row splits are computed. Shuffled, the values of a batch are gathered
-when it is handed out. The table of `padded_batch` has the same sequences with padding.
+when it is handed out; the limit does that in an order that it has beforehand. The table of `padded_batch` has the same
+sequences with padding.
 """
 
 
@@ -42,6 +44,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             units,
             [
                 Contender("distinput", "ours", lambda: _ours(count, shuffled=True)),
+                Contender("copies of rows, compiled", "limit", lambda: _copied(count), ("numba",)),
                 Contender("numpy, concatenate", "peer", lambda: _concatenated(count, shuffled=True), (), 1.0),
                 Contender("pyarrow, take", "peer", lambda: _taken(count), (), 1.0),
             ],
@@ -94,6 +97,32 @@ def _concatenated(count: int, *, shuffled: bool) -> Work:
         for group in _groups(count):
             part = rows[group]
             yield np.concatenate(part), np.cumsum([0, *map(len, part)])
+
+    return delivering(batches)
+
+
+def _copied(count: int) -> Work:
+    """A compiled loop that calls `memcpy` for each row of a batch, and does nothing else."""
+    from numba import njit
+
+    flat, starts, sizes = sequences(count)
+    order = _order(count)
+    copy = ctypes.CDLL(None).memcpy
+    copy.argtypes, copy.restype = [ctypes.c_size_t] * 3, ctypes.c_size_t
+
+    @njit("(int64[::1], int64[::1], int64)")  # type: ignore[untyped-decorator]
+    def gather(addresses: Any, splits: Any, into: int) -> None:
+        for i in range(addresses.size):
+            copy(into + 4 * splits[i], addresses[i], 4 * (splits[i + 1] - splits[i]))
+
+    def batches() -> Iterator[Any]:
+        addresses, lengths = flat.ctypes.data + 4 * starts[order], sizes[order]
+        for group in _groups(count):
+            splits = np.zeros(group.stop - group.start + 1, np.int64)
+            lengths[group].cumsum(out=splits[1:])
+            values = np.empty(splits[-1], np.int32)
+            gather(addresses[group], splits, values.ctypes.data)
+            yield values, splits
 
     return delivering(batches)
 

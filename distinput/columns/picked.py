@@ -100,10 +100,10 @@ class Memory:
 def _copies(data: Array, starts: Ints, width: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Array]:
     """For each i the rows that begin at the bytes starts[i], in memory of their own; the next ones are prefetched meanwhile."""
     size = starts.shape[1] * width
-    memory = np.empty if size < _LARGE_BYTES else empty
+    memory, gather = np.empty if size < _LARGE_BYTES else empty, gather_rows.function
     for begins in starts:
         out = memory((size,), _BYTE)
-        gather_rows(data, begins, width, out)
+        gather(data, begins, width, out)
         yield np.ndarray(shape, dtype, out)
 
 

@@ -115,19 +115,25 @@ class Ragged(Spans):
             return self.flat.rows(int(starts[0]), int(ends[-1]))
         total = int(sizes.sum())
         before = np.cumsum(sizes) - sizes
-        if isinstance(self.flat, Dense) and self.flat.array.flags.c_contiguous and self.flat.array.nbytes:
-            source = self.flat.array
+        data = _bytes_of(self)
+        if data is not None:
+            source = self.flat.array  # type: ignore[union-attr]
             width = source[0].nbytes
             out = np.empty((total, *source.shape[1:]), source.dtype)
             target = out.reshape(-1).view(np.uint8)
-            span_kernels.gather_spans(
-                source.reshape(-1).view(np.uint8), starts * width, sizes * width, target, before * width
-            )
+            span_kernels.gather_spans(data, starts * width, sizes * width, target, before * width)
             return Dense(out)
         return self.flat.take(np.arange(total) + np.repeat(starts - before, sizes))
 
     def copied(self) -> "Ragged":
         return Ragged(self.gathered().copied(), np.cumsum(self.sizes) - self.sizes, self.sizes, self.loose)
+
+
+def _bytes_of(rows: Spans) -> Any:
+    """The bytes of the values, if they are an array in which they lie one after the other, and there are some."""
+    flat = rows.flat
+    whole = isinstance(flat, Dense) and flat.array.nbytes and flat.array.flags.c_contiguous
+    return flat.array.reshape(-1).view(np.uint8) if whole else None
 
 
 # ----------------------------------------------------------------------------
@@ -164,21 +170,27 @@ class RaggedBatches(Spans):
             return
         ends = self.starts + self.sizes
         first = int(self.starts.min())
-        flat = self.flat.rows(first, int(ends.max()))
+        flat: Any = self.flat.rows(first, int(ends.max()))
         starts, stops = self.starts - first, ends - first
-        if len(flat) and not _side_by_side(flat):
+        apart = len(flat) and not _side_by_side(flat)
+        data = _bytes_of(flat) if apart else None
+        if apart and data is None:
             for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
                 yield ragged_tensor(flat.rows(start, stop))  # copied when it is reached, so that it is in the cache
             return
-        whole = ragged_tensor(flat)
-        kind, values, splits = type(whole), whole.values, whole.row_splits
-        begins, counts = splits[starts], self.sizes + 1
-        after = np.cumsum(counts)
+        splits, counts = ragged_rows.splits_of(flat.sizes), self.sizes + 1
+        begins, after = splits[starts], np.cumsum(counts)
         # The row splits of all elements at once: NumPy takes longer to begin with one element than to go through its rows.
         own = splits[ragged_rows.row_numbers(starts, counts)] - np.repeat(begins, counts)
-        spans = begins, splits[stops], after - counts, after
-        for begin, end, start, stop in zip(*[each.tolist() for each in spans], strict=True):
-            yield kind(values[begin:end], own[start:stop])
+        if data is None:
+            whole: Any = ragged_tensor(flat).values
+            spans = zip(begins.tolist(), splits[stops].tolist(), strict=True)
+            each: Iterator[Any] = (whole[begin:end] for begin, end in spans)
+        else:
+            each = _gathered_each(flat, data, starts, stops, own)
+        kind = ragged_tensors.RaggedTensor
+        for values, start, stop in zip(each, (after - counts).tolist(), after.tolist(), strict=True):
+            yield kind(values, own[start:stop])
 
     def rows(self, start: int, stop: int, step: int = 1) -> "RaggedBatches":
         return RaggedBatches(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step])
@@ -215,6 +227,34 @@ def _side_by_side(rows: "Ragged | RaggedBatches") -> bool:
             return False
         flat = flat.flat
     return True
+
+
+def _gathered_each(rows: Ragged, data: Any, starts: Ints, stops: Ints, own: Ints) -> Iterator[Any]:
+    """For each i the values of the rows starts[i] to stops[i], which are copied when they are reached if they lie apart.
+
+    Args:
+      rows: over an array.
+      data: the bytes of that array.
+      starts: [k] the first row of each.
+      stops: [k] the row after its last one.
+      own: the row splits of each of them, one after the other.
+    """
+    source = rows.flat.whole()
+    width, inner = source[0].nbytes, source.shape[1:]
+    begins, sizes, places = rows.starts * width, rows.sizes * width, own * width
+    breaks = ragged_rows.splits_of(rows.starts[1:] != rows.starts[:-1] + rows.sizes[:-1])
+    in_order = (stops > starts) & (breaks[stops - 1] == breaks[np.minimum(starts, len(rows) - 1)])
+    after = np.cumsum(stops - starts + 1)
+    spans = starts, stops, after - 1, own[after - 1], in_order
+    gather = span_kernels.gather_spans.function
+    for start, stop, last, total, is_view in zip(*[each.tolist() for each in spans], strict=True):
+        if is_view:
+            first = rows.starts[start]
+            yield source[first : first + total]
+            continue
+        out = np.empty((total * width,), np.uint8)
+        gather(data, begins[start:stop], sizes[start:stop], out, places[last - (stop - start) : last])
+        yield np.ndarray((total, *inner), source.dtype, out)
 
 
 def ragged_tensor(rows: "Ragged | RaggedBatches") -> "RaggedTensor":

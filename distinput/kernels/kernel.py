@@ -286,6 +286,11 @@ class Kernel(Generic[P, R]):
         return f"<kernel {self.name}: {'compiled' if self.is_compiled else 'reference'}>"
 
     @property
+    def function(self) -> Callable[P, R]:
+        """What a call runs from now on, for loops in which a step of Python for each call would count."""
+        return self._function
+
+    @property
     def is_compiled(self) -> bool:
         """True if calls run compiled code from now on."""
         return self._compiled is not None and self._function is self._compiled

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, Key, inlined, kernel
-from distinput.kernels.machine import MASK, multiply_high, signed
-from distinput.kernels.spans import LINE, ROW_BYTES_AHEAD, ROWS_AHEAD, all_below, copy_row, load_soon
+from distinput.kernels.machine import MASK, multiply_high, signed, will_load
+from distinput.kernels.spans import LINE, all_below, copy_row
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FEW = 256  # below, halves of three bits would make pairs of rows move together more often than by chance
@@ -33,6 +33,8 @@ ROUNDS = 6  # an even number, since the halves alternate
 CHUNK = 256  # rows whose rounds are computed together, so that they stay in the L1 cache
 
 STEPS_AHEAD = 16  # short rows that are prefetched before their steps: each is read and written anywhere in the buffer
+ROWS_AHEAD = 4  # the same for longer ones, all of whose lines are prefetched, since they are written too
+ROW_BYTES_AHEAD = 4096  # the most bytes of each of them
 FAR = 1 << 20  # bytes; smaller buffers stay in the second-level cache
 
 _C1, _C2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -55,6 +57,13 @@ def mix(word: np.uint64) -> np.uint64:
 def pick(key: Key, position: int, n: int) -> int:
     """The slot of step `position`, from 0 to n - 1."""
     return signed(multiply_high(mix(np.uint64(key) + np.uint64(position) * STEP), np.uint64(n)))
+
+
+@inlined
+def load_soon(data: BytesOut | IntsOut, start: int, count: int) -> None:
+    """Prefetch `count` bytes that will be copied soon; any offset is allowed."""
+    for at in range(start, start + count, LINE):
+        will_load(data, at)
 
 
 @inlined

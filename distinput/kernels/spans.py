@@ -15,8 +15,9 @@ from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u6
 # ----------------------------------------------------------------------------
 
 
-ROWS_AHEAD = 4  # rows prefetched before they are copied; many fetches at once take little more time than one
-ROW_BYTES_AHEAD = 4096  # the most bytes of each of them
+ROWS_AHEAD = (
+    8  # rows before its own that the first line of a row is prefetched; the processor itself fetches what follows
+)
 LINE = 64  # bytes in a cache line
 
 
@@ -37,13 +38,6 @@ def copy_row(out: BytesOut, to: int, data: Bytes, start: int, width: int) -> Non
             store_u64(out, to + k, load_u64(data, start + k))
     else:
         copy_bytes(out, to, data, start, width)
-
-
-@inlined
-def load_soon(data: BytesOut | IntsOut, start: int, count: int) -> None:
-    """Prefetch `count` bytes that will be copied soon; any offset is allowed."""
-    for at in range(start, start + count, LINE):
-        will_load(data, at)
 
 
 def gather_rows_reference(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
@@ -83,7 +77,7 @@ def gather_rows(data: Bytes, starts: Ints, width: int, out: BytesOut) -> None:
         return
     for i in range(rows):
         if width > LINE and i + ROWS_AHEAD < rows:
-            load_soon(data, starts[i + ROWS_AHEAD], min(width, ROW_BYTES_AHEAD))
+            will_load(data, starts[i + ROWS_AHEAD])
         copy_row(out, i * width, data, starts[i], width)
 
 
@@ -131,7 +125,6 @@ def place_rows(begins: Ints, ends: Ints, near: Ints, shift: int, width: int, row
 # ----------------------------------------------------------------------------
 
 
-BYTES_AHEAD = 8192  # the most bytes of a row that are prefetched
 SHORT = 128  # rows up to this many bytes are written a word at a time, whatever their length
 _ALL = np.uint64((1 << 64) - 1)
 
@@ -261,9 +254,8 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
                 _pad_short(values, start, length, out, to, width, word)
                 to += width
                 continue
-            # Prefetch the next row while this one is written; one right behind it is prefetched by the processor itself.
-            if i + 1 < rows and starts[i + 1] != starts[i] + sizes[i]:
-                load_soon(values, starts[i + 1] * item, min(sizes[i + 1] * item, BYTES_AHEAD))
+            if i + ROWS_AHEAD < rows and starts[i + 1] != starts[i] + sizes[i]:  # otherwise the processor knows
+                will_load(values, starts[i + ROWS_AHEAD] * item)
             copy_bytes(out, to, values, start, length)
             fill_items(out, to + length, to + width, fill, same)
             to += width
@@ -304,8 +296,8 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
             for k in range(length):
                 out[to + k] = data[start + k]
             continue
-        if i + 1 < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
-            load_soon(data, starts[i + 1], min(lengths[i + 1], BYTES_AHEAD))
+        if i + ROWS_AHEAD < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
+            will_load(data, starts[i + ROWS_AHEAD])
         copy_bytes(out, to, data, start, length)
 
 

@@ -99,11 +99,16 @@ class later:  # noqa: N801 - it is called as a function is, and stands for a mod
 
     def __init__(self, module: str) -> None:
         self._module = module
+        self._loaded: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked for by Python itself
             raise AttributeError(f"no attribute {name!r}", name=name, obj=self)
-        return getattr(import_module(self._module), name)
+        self._loaded = self._loaded or import_module(self._module)
+        return getattr(self._loaded, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._module,)  # without what is loaded
 
     def __repr__(self) -> str:
         return f"<{self._module}, loaded when it is used>"
@@ -119,9 +124,6 @@ class library(later):  # noqa: N801 - the same
 
     def __getattr__(self, name: str) -> Any:
         return self.__dict__.setdefault(name, super().__getattr__(name))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return library, (self._module,)  # without the names
 
 
 def without_secrets(text: str) -> str:

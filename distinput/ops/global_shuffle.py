@@ -22,6 +22,10 @@ from distinput.values.buffers import empty
 _CHUNK, _TIMES = 4096, 4
 """Rows that can only be reached through their neighbours are fetched many at a time, but no more than so many blocks hold."""
 
+_CHOSEN_ROWS = 1 << 16
+"""Of wide rows that are gathered when they are handed out, so many are chosen at once, in the place of those of a block: their
+numbers are small, and each block costs a third of a millisecond in a cold cache."""
+
 _AHEAD_BYTES, _MOST_AHEAD, _AHEAD_PART, _AHEAD_ROWS = 128 << 20, 512 << 20, 16, 1 << 20
 """As many are read together where nothing but reading is done for them: the more, the more of them share a page. So many bytes
 in any case, and more where they are no more than this part of the free memory."""
@@ -99,7 +103,8 @@ class GlobalShuffle(Shuffled):
 
     def stream(self, state: State, run: Run) -> Stream:
         if self.input.random_access:
-            choices = self._choices(state, picked_rows(self.spec.row_bytes, self.group))
+            size = picked_rows(self.spec.row_bytes, self.group)
+            choices = self._choices(state, size * min(_TIMES, max(1, _CHOSEN_ROWS // size)))
             blocks = fetched(self.input, choices, state["epoch"], self.group, run)
         else:
             # A row can only be reached through its neighbours: many at once find more of them together.

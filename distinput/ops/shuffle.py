@@ -28,6 +28,7 @@ from distinput.columns.block import (
 )
 from distinput.columns.column import Array, Column, Dense, Ints, Strings
 from distinput.columns.picked import WIDE_BYTES, Picked, columns_in_order, places_of_each
+from distinput.columns.ragged import Ragged
 from distinput.columns.regroup import concat_columns
 from distinput.columns.rows import PACE_SECONDS, RowQueue, Stream
 from distinput.columns.state import Mark, State, is_count, is_mark
@@ -547,6 +548,9 @@ class _Buffer:
 _GROWTH = 64
 """A block has at most so many times the rows of the one before it."""
 
+_LATE_TIMES = 4
+"""So many times the bytes of other blocks has one of rows of several lengths that are gathered when they are handed out."""
+
 
 def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: Run) -> Iterator[Block]:
     """The elements of `source` at these positions.
@@ -575,12 +579,13 @@ def fetched(source: Node, choices: Iterable[Ints], epoch: int, group: int, run: 
             block, done = next(parts)
             first += taken
             if block.size and (slow or not all_known):
-                likely = most if all_known else max(group, rows_within(block.size, block.nbytes) // group * group)
+                held = block.nbytes // _LATE_TIMES if grows and _is_late(block, Ragged) else block.nbytes
+                likely = most if all_known else max(group, rows_within(block.size, held) // group * group)
                 likely = min(_GROWTH * taken, likely)
                 if slow:
                     pace = int(taken * PACE_SECONDS / max(perf_counter() - begin, 1e-9))
                     likely = min(likely, max(group, pace // group * group))
-            if done == len(some) and most < len(numbers) and grows and _is_picked(block):
+            if done == len(some) and most < len(numbers) and grows and _is_late(block, Picked):
                 spent = max(perf_counter() - begin, PACE_SECONDS / _GROWTH)
                 most *= max(1, int(PACE_SECONDS / spent))  # at this pace
             yield block
@@ -592,8 +597,8 @@ def _fetched(source: Node, numbers: Ints, epoch: int, first: int, end: int) -> B
     return source.fetch(numbers[first:end], epoch)
 
 
-def _is_picked(block: Block) -> bool:
-    """Whether the elements are gathered later, except for a few bytes."""
+def _is_late(block: Block, kind: type[Column]) -> bool:
+    """Whether the elements are gathered later, as columns of this kind are, except for a few bytes."""
     columns = block.columnar().columns
-    now = [column for column in columns if not isinstance(column, Picked)]
+    now = [column for column in columns if not isinstance(column, kind)]
     return len(now) < len(columns) and sum(column.nbytes for column in now) <= WIDE_BYTES * block.size

@@ -141,6 +141,7 @@ def test_rows_of_several_parts_come_in_their_order(data: st.DataObject) -> None:
 def test_rows_that_are_prefetched_are_those_that_numpy_takes(source: Any, prefetched: bool) -> None:
     numbers = np.array([[3, 0], [1, 1], [2, 3]])
     calls = mock.Mock(side_effect=gather_rows)
+    calls.function = calls
     with mock.patch.multiple(module, _FAR_BYTES=1, _FAR_ROW=1, _FAR_ROWS=2, gather_rows=calls):
         batches = list(Picked(source, numbers).values())
         with pytest.raises(IndexError):

@@ -80,6 +80,31 @@ def test_rows_in_any_order_are_gathered() -> None:
     assert lists(split(rows, np.array([2, 1]))) == [[[3, 4, 5], [0, 1]], [[2]]]
 
 
+@given(st.data())
+def test_each_batch_is_handed_out_as_it_is_gathered_alone(data: st.DataObject) -> None:
+    inner = data.draw(st.sampled_from([(), (3,), (2, 2), (0,)]))
+    values = (
+        np.arange(20 * int(np.prod(inner))).reshape(20, *inner).astype(data.draw(st.sampled_from(["u1", "<f4", ">i8"])))
+    )
+    if data.draw(st.booleans()):
+        values = np.repeat(values, 2, axis=0)[::2]  # whose rows do not lie side by side
+    ends = np.array([0, *sorted(data.draw(st.lists(st.integers(0, 20), min_size=1, max_size=8)))])
+    rows = Ragged(Dense(values), ends[:-1], np.diff(ends), loose=True)
+    if data.draw(st.booleans()):  # otherwise all in order
+        order = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=12))
+        rows = rows.take(np.array(order))
+    spans = st.tuples(st.integers(0, len(rows)), st.integers(0, len(rows))).map(sorted)
+    starts, stops = np.array(data.draw(st.lists(spans, min_size=1, max_size=6))).T
+    batches = RaggedBatches(rows, starts, stops - starts)
+    for index, batch in enumerate(batches.values()):
+        alone = batches.row(index)
+        assert batch.values.dtype == alone.values.dtype
+        np.testing.assert_array_equal(batch.values, alone.values, strict=True)
+        np.testing.assert_array_equal(batch.row_splits, alone.row_splits, strict=True)
+        assert np.shares_memory(batch.values, values) == np.shares_memory(alone.values, values)
+    assert index + 1 == len(batches)
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_arrays_of_all_columns_become_ragged(rank: int) -> None:
     arrays = [np.arange(n * m).reshape(n, m) for n, m in ((2, 3), (0, 1), (1, 0), (2, 2))]
