@@ -70,10 +70,8 @@ def is_exactly(block: Block, spec: Spec) -> bool:
     )
 
 
-def _is_array_of(column: Column, leaf: LeafSpec) -> bool:
-    if type(column) is not Dense or type(leaf) is not TensorSpec:
-        return False
-    return column.array.dtype == leaf.dtype and column.inner == leaf.shape
+def _is_array_of(column: Column, of: LeafSpec) -> bool:
+    return type(column) is Dense and type(of) is TensorSpec and (column.dtype, column.inner) == (of.dtype, of.shape)
 
 
 def _wider(column: Column, leaf: LeafSpec) -> Column:

@@ -150,18 +150,18 @@ class Structure:
     @cached_property
     def build(self) -> Callable[[Sequence[Leaf]], Nest]:
         """Compiled: a sequence of leaves -> the nest."""
-        return self._built("c", [f"c[{number}]" for number in range(self.num_leaves)])
+        return self._built("c[{}]", "c")
 
     @cached_property
     def build_of(self) -> Callable[..., Nest]:
         """Compiled: leaves, each an argument -> the nest. `map` calls it without a tuple of them."""
-        leaves = [f"c{number}" for number in range(self.num_leaves)]
-        return self._built(", ".join(leaves), leaves)
+        return self._built("c{}")
 
-    def _built(self, parameters: str, leaves: list[str]) -> Callable[..., Nest]:
+    def _built(self, leaf: str, parameters: str = "") -> Callable[..., Nest]:
         names: dict[str, Any] = {}
+        leaves = list(map(leaf.format, range(self.num_leaves)))
         source = _build_source(self, iter(leaves), names)
-        return _compiled(f"lambda {parameters}: {source}", tuple(names.items()))
+        return _compiled(f"lambda {parameters or ', '.join(leaves)}: {source}", tuple(names.items()))
 
     @property
     def members(self) -> Iterator[tuple[Any, "Structure"]]:
@@ -467,15 +467,11 @@ def _named(value: Any, names: dict[str, Any]) -> str:
 def _build_source(structure: Structure, leaves: Iterator[str], names: dict[str, Any], level: int = 0) -> str:
     kind = structure.kind
     if kind == "leaf":
-        leaf = next(leaves)
-        if structure.mapping is None:
-            return leaf
-        return f"{_named(structure.mapping, names)}({leaf})"
+        return next(leaves) if structure.mapping is None else f"{_named(structure.mapping, names)}({next(leaves)})"
     if kind == "none":
         return "None"
     if level == _MOST_LEVELS:  # Python compiles no more than 200 brackets in brackets
-        own = ", ".join(islice(leaves, structure.num_leaves))
-        return f"{_named(structure.build_of, names)}({own})"
+        return f"{_named(structure.build_of, names)}({', '.join(islice(leaves, structure.num_leaves))})"
     parts = [_build_source(child, leaves, names, level + 1) for child in structure.children]
     if kind == "tuple":
         return "(" + "".join(part + ", " for part in parts) + ")"
