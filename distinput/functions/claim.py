@@ -333,7 +333,7 @@ def held(
         wanted = signature or claim.wanted
         return rows if wanted is None or not rows.size else rows.built_as(wanted.structure)
 
-    for block, mark_at, given in made:
+    for block, mark_at, arguments in made:
         if signature is not None and is_exactly(block, signature):
             yield block, mark_at(block.size)
             continue
@@ -346,7 +346,7 @@ def held(
             row, wanted, got = found
             if row:
                 yield built(rows.rows(0, row)), mark_at(done + row)
-            failure = (refused or unlike)(op, wanted, got, given.row(done + row), signed=signature is not None)
+            failure = (refused or unlike)(op, wanted, got, arguments.row(done + row), signed=signature is not None)
             note(failure)
             done += row + 1
             rows = rows.rows(row + 1, rows.size)
