@@ -68,7 +68,7 @@ files = [os.path.join(folder, object_code._file(name, crc32.signature)) for fold
 file = next(file for file in files if os.path.exists(file))
 begin = time.perf_counter()
 with open(file, "rb") as opened:
-    object_code.entry(opened.read()[32:])
+    object_code.entry(opened.read()[8:])
 found = zlib.crc32(bytes(range(64)))
 """
 RECORDS = """

@@ -292,8 +292,9 @@ class ColumnBlock(Block):
         *before, last = self.columns
         # Of the last one the row is chosen when those of the others are taken.
         each = [*[column.beside() for column in before], last.values()]
-        rows = abreast(each, scalars=all(column.inner == () for column in self.columns))
-        return rows if self.structure.is_flat_tuple else map(self.structure.build, rows)
+        if self.structure.is_flat_tuple:
+            return abreast(each, scalars=all(column.inner == () for column in self.columns))
+        return map(self.structure.build_of, *each)
 
     @property
     def atomic(self) -> bool:

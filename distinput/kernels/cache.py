@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The locations and file names of compiled kernels on disk, in folders that are this user's own."""
 
+import _imp
 import contextlib
 import functools
-import importlib
 import os
 import stat
 import sys
 import warnings
 from collections.abc import Collection
 from types import FunctionType
-from typing import TYPE_CHECKING
-
-from distinput.names.lazy import later
-
-if TYPE_CHECKING:
-    import hashlib
-else:
-    hashlib = later("hashlib")
 
 # ----------------------------------------------------------------------------
 # Whether a folder is this user's own: what is cached in it is believed, or even executed.
@@ -143,25 +135,20 @@ def _stamp(source: FunctionType, inlined: Collection[FunctionType]) -> str:
             if isinstance(each, FunctionType) and each in inlined and each not in functions:
                 functions.append(each)
     try:
-        return sha256("".join(_digest(file) for file in sorted(files)).encode()).hexdigest()[:16]
+        return digest("".join(_digest(file) for file in sorted(files)).encode()).hex()
     except OSError:  # imported from an archive
         return ""
 
 
-def sha256(data: bytes) -> "hashlib._Hash":
-    """As that of `hashlib`, by Python's own code: loading OpenSSL takes longer than hashing what is hashed here."""
-    with contextlib.suppress(ImportError):  # built without it
-        made: hashlib._Hash = importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256(
-            data
-        )
-        return made
-    return hashlib.sha256(data)
+def digest(data: bytes) -> bytes:
+    """The eight bytes by which Python compares sources with its own cache; for others it loads a library, or is slow."""
+    return _imp.source_hash(0, data)
 
 
 @functools.cache
 def _digest(file: str) -> str:
     with open(file, "rb") as opened:
-        return sha256(opened.read()).hexdigest()
+        return digest(opened.read()).hex()
 
 
 def _folders(beside: str) -> list[str]:

@@ -354,12 +354,12 @@ class Kernel(Generic[P, R]):
 
     def _load(self) -> bool:
         """Load the kernel if it is in the cache; false if it is not, or if it would wait behind a compilation."""
-        if not self._looked and _closed is None and cache.holds(*self._place()):
+        if not self._looked and _closed is None and cache.holds(*(slot := self._place())):
             if not _compiler.acquire(blocking=False):
                 self._enqueue()  # the background thread loads before it compiles
                 return self._done.is_set()
             try:
-                self._build(load_only=True)
+                self._build(slot, load_only=True)
             finally:
                 _compiler.release()
         self._looked = True
@@ -388,13 +388,13 @@ class Kernel(Generic[P, R]):
                     _queue.remove(self)
                     self._finish(None, error)
 
-    def _build(self, load_only: bool = False) -> None:
+    def _build(self, slot: cache.CacheSlot, load_only: bool = False) -> None:
         """Load or compile the kernel, if no other process compiles just now; the caller holds `_compiler`."""
         if self._done.is_set():
             return
         self._looked = True
         try:
-            built = self._loaded(load_only)
+            built = self._loaded(slot, load_only)
         except Exception as error:  # noqa: BLE001 - numba may raise anything, and the reference still works
             if not isinstance(error, ImportError):
                 import logging
@@ -406,8 +406,8 @@ class Kernel(Generic[P, R]):
             if built is not None:
                 self._finish(built, None)
 
-    def _loaded(self, load_only: bool) -> Callable[P, R] | None:
-        code, slot = object_code(), self._place()
+    def _loaded(self, slot: cache.CacheSlot, load_only: bool) -> Callable[P, R] | None:
+        code = object_code()
         with contextlib.suppress(Exception):  # whatever is wrong with the file, the kernel can be compiled again
             found = code.read(slot, self.signature)
             if found is not None:
@@ -555,7 +555,7 @@ def _work() -> None:
                     # It stays in the queue so that it is not queued again.
                     unknown = [each for each in _queue if not each._looked]
                     each = unknown[0] if unknown else _queue[0]
-                each._build(load_only=bool(unknown))
+                each._build(each._place(), load_only=bool(unknown))
                 with _state:
                     if each._done.is_set():
                         _queue.remove(each)

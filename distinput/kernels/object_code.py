@@ -10,16 +10,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib.util
 import itertools
 import os
 import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from distinput.kernels.cache import CacheSlot, is_own_file, may_hold, sha256
+from distinput.kernels.cache import CacheSlot, digest, is_own_file, may_hold
 from distinput.names.lazy import later, library
 
 if TYPE_CHECKING:
@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 else:
     llvm = later("llvmlite.binding")  # shared libraries are loaded without it
 
-pathlib, uuid = library("pathlib"), library("uuid")  # for what compiles: they take longer than all that loads a kernel
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
+# For what compiles: they take longer than all that loads a kernel.
+fcntl, pathlib, uuid = library("fcntl"), library("pathlib"), library("uuid")
 
 ENTRY = "distinput_kernel"
 """The name of the function in the code of a kernel that Python calls."""
@@ -63,8 +59,9 @@ def read(slot: CacheSlot, signature: str) -> bytes | None:
                 content = opened.read()
         except OSError:
             continue
-        if _may_execute(folder, file) and sha256(content[32:]).digest() == content[:32]:
-            return content[32:]
+        checksum, code = content[:8], content[8:]
+        if _may_execute(folder, file) and digest(code) == checksum:
+            return code
     return None
 
 
@@ -78,7 +75,7 @@ def write(slot: CacheSlot, signature: str, code: bytes) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             if not may_hold(str(folder)):
                 continue
-            temporary.write_bytes(sha256(code).digest() + code)
+            temporary.write_bytes(digest(code) + code)
             temporary.replace(folder / file)
         except OSError:
             with contextlib.suppress(OSError):
@@ -97,7 +94,7 @@ def claimed(slot: CacheSlot) -> Iterator[bool]:
     A process that ends, however it does, gives it back. True wherever folders cannot be claimed.
     """
     own = [folder for folder in slot[1] if os.path.isdir(folder) and os.access(folder, os.W_OK)]
-    if not own or fcntl is None:
+    if not own or sys.platform == "win32":
         yield True
         return
     descriptor = os.open(own[0], os.O_RDONLY)
@@ -139,7 +136,7 @@ def _forget_older(folder: Path, name: str, file: str) -> None:
 
 def _file(name: str, signature: str) -> str:
     key = (*_compiled_by_and_for(), signature, {k: v for k, v in sorted(os.environ.items()) if _matters(k)})
-    return f"{name}-{sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+    return f"{name}-{digest(repr(key).encode()).hex()}.nbc"
 
 
 def _matters(variable: str) -> bool:
@@ -155,7 +152,7 @@ def _compiled_by_and_for() -> tuple[object, ...]:
 def _version(package: str) -> str:
     """The text of its version; empty if it cannot be found, which the compiler will tell of."""
     with contextlib.suppress(OSError, ValueError):
-        found = importlib.util.find_spec(package)
+        found = PathFinder.find_spec(package)
         if found and found.origin:
             with open(os.path.join(os.path.dirname(found.origin), "_version.py"), encoding="utf-8") as opened:
                 return opened.read()

@@ -2,7 +2,7 @@
 """`range`, `counter` and `random`: numbers in equal steps, and numbers at random."""
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,6 @@ from distinput.plan.check import integer, normalized
 from distinput.plan.families import InMemory, Seeded, words_of
 from distinput.plan.node import INFINITE
 from distinput.run.run import Run
-from distinput.values.buffers import empty
 from distinput.values.leaves import STRING, as_dtype
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
@@ -27,7 +26,7 @@ from distinput.values.spec import Spec
 # ----------------------------------------------------------------------------
 
 
-_LARGEST = np.iinfo(np.int64).max
+_LEAST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _NO_NUMBERS = "bcmMOSU"  # the kinds of dtypes; those of `ml_dtypes` are of kind V
 
 
@@ -100,11 +99,13 @@ class Range(InMemory):
         return max(0, -(-(self.stop - self.first) // self.step))
 
     def stream(self, state: State, run: Run) -> Stream:
-        size, most = self.size, block_rows(8)
-        counted = _counted(most)
+        size, group = self.size, run.group(self)
+        # Batches are views, so nothing looks at all of a block at once; none is joined of two blocks.
+        most = block_rows(8) * (4 if group > 1 else 1)
+        most -= most % group if group <= most else 0
         for row in range(state["row"], size, most):
             end = min(row + most, size)
-            yield self._block(self._numbers(row, end, counted)), {"row": end}
+            yield self._block(self._numbers(row, end)), {"row": end}
 
     def fetch(self, rows: Ints, epoch: int) -> Block:
         return self._block(rows if (self.first, self.step) == (0, 1) else rows * self.step + self.first)
@@ -114,21 +115,16 @@ class Range(InMemory):
         count = self.cardinality
         return [row for row, rest in places if not rest and row >= 0 and (count < 0 or row < count)]
 
-    def _numbers(self, row: int, end: int, counted: Ints) -> Ints:
-        """The numbers of these rows as int64; `counted` is 0, 1, 2, ..., at least as many."""
-        # Adding is faster than counting, and what comes behind the last number need not fit into int64.
-        steps = counted[: end - row] if self.step == 1 else counted[: end - row] * self.step
-        return np.add(steps, self.first + row * self.step, out=empty((end - row,), counted.dtype))
+    def _numbers(self, row: int, end: int) -> Ints:
+        """The numbers of these rows as int64."""
+        first, behind = self.first + row * self.step, self.first + end * self.step
+        if _LEAST <= behind <= _LARGEST:
+            return np.arange(first, behind, self.step, dtype=np.int64)
+        return np.arange(end - row) * self.step + first
 
     def _block(self, numbers: Ints) -> Block:
         dtype = self._dtype
         return ColumnBlock(LEAF, [Dense(numbers if numbers.dtype == dtype else numbers.astype(dtype))], len(numbers))
-
-
-@cache
-def _counted(rows: int) -> Ints:
-    """0, 1, 2, ... for one block."""
-    return np.arange(rows)
 
 
 # ----------------------------------------------------------------------------

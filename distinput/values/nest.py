@@ -150,10 +150,18 @@ class Structure:
     @cached_property
     def build(self) -> Callable[[Sequence[Leaf]], Nest]:
         """Compiled: a sequence of leaves -> the nest."""
+        return self._built("c[{}]", "c")
+
+    @cached_property
+    def build_of(self) -> Callable[..., Nest]:
+        """Compiled: leaves, each an argument -> the nest. `map` calls it without a tuple of them."""
+        return self._built("c{}")
+
+    def _built(self, leaf: str, parameters: str = "") -> Callable[..., Nest]:
         names: dict[str, Any] = {}
-        count = iter(range(self.num_leaves))
-        source = _build_source(self, count, names)
-        return _compiled(source, tuple(names.items()))
+        leaves = list(map(leaf.format, range(self.num_leaves)))
+        source = _build_source(self, iter(leaves), names)
+        return _compiled(f"lambda {parameters or ', '.join(leaves)}: {source}", tuple(names.items()))
 
     @property
     def members(self) -> Iterator[tuple[Any, "Structure"]]:
@@ -445,8 +453,8 @@ _MOST_LEVELS = 60
 
 
 @lru_cache(maxsize=4096)
-def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[[Sequence[Leaf]], Nest]:
-    return eval(f"lambda c: {source}", dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
+def _compiled(source: str, names: tuple[tuple[str, Any], ...]) -> Callable[..., Nest]:
+    return eval(source, dict(names))  # type: ignore[no-any-return]  # noqa: S307 - only our own words
 
 
 def _named(value: Any, names: dict[str, Any]) -> str:
@@ -456,20 +464,15 @@ def _named(value: Any, names: dict[str, Any]) -> str:
     return name
 
 
-def _build_source(structure: Structure, count: Iterator[int], names: dict[str, Any], level: int = 0) -> str:
+def _build_source(structure: Structure, leaves: Iterator[str], names: dict[str, Any], level: int = 0) -> str:
     kind = structure.kind
     if kind == "leaf":
-        leaf = f"c[{next(count)}]"
-        if structure.mapping is None:
-            return leaf
-        return f"{_named(structure.mapping, names)}({leaf})"
+        return next(leaves) if structure.mapping is None else f"{_named(structure.mapping, names)}({next(leaves)})"
     if kind == "none":
         return "None"
     if level == _MOST_LEVELS:  # Python compiles no more than 200 brackets in brackets
-        own = list(islice(count, structure.num_leaves))
-        leaves = f"c[{own[0]}:{own[-1] + 1}]" if own else "()"
-        return f"{_named(structure.build, names)}({leaves})"
-    parts = [_build_source(child, count, names, level + 1) for child in structure.children]
+        return f"{_named(structure.build_of, names)}({', '.join(islice(leaves, structure.num_leaves))})"
+    parts = [_build_source(child, leaves, names, level + 1) for child in structure.children]
     if kind == "tuple":
         return "(" + "".join(part + ", " for part in parts) + ")"
     if kind == "list":

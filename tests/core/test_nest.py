@@ -101,7 +101,7 @@ def test_a_nest_is_built_again_from_its_leaves(nest: Any) -> None:
     assert structure.num_leaves == len(leaves) == len(structure.paths)
     assert len(set(structure.paths)) == len(leaves)
     built = structure.build(leaves)
-    assert built == nest
+    assert built == structure.build_of(*leaves) == nest
     assert type(built) is type(nest)
     if isinstance(nest, dict):
         assert list(built) == list(nest)  # in its own order, though leaves are sorted by key

@@ -6,10 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import distinput as di
-from distinput.columns.block import Block, Failure
-from distinput.functions.claim import Claim, MadeBlock, SelfReferenceError, formed, held, unlike
+from distinput.columns.block import Block, ColumnBlock, Failure
+from distinput.columns.column import Dense
+from distinput.columns.ragged import Arrays
+from distinput.functions.claim import (
+    Claim,
+    MadeBlock,
+    SelfReferenceError,
+    first_misfit,
+    formed,
+    held,
+    is_exactly,
+    unlike,
+    widened,
+)
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
@@ -19,6 +33,21 @@ VECTOR = Spec.of(di.TensorSpec([2], "int64"))
 
 def block(*rows: Any) -> Block:
     return Block.of_elements(LEAF, list(rows))
+
+
+@given(st.lists(st.sampled_from([None, 2, 3]), max_size=2), st.sampled_from(["int64", "int32", "float64"]), st.data())
+def test_a_block_that_is_exactly_what_a_spec_says_needs_no_look(shape: Any, dtype: str, data: Any) -> None:
+    spec = Spec.of(di.TensorSpec(shape, dtype))
+    inner = data.draw(st.tuples(*[st.sampled_from([1, 2, 3])] * data.draw(st.integers(0, 2))))
+    array = np.zeros((2, *inner), data.draw(st.sampled_from([np.int64, np.int32, np.dtype("float64")])))
+    rows = ColumnBlock(
+        spec.structure, [data.draw(st.sampled_from([Dense(array), Arrays(list(array), array.dtype)]))], 2
+    )
+    if is_exactly(rows, spec):
+        assert widened(rows, spec) is rows
+        assert first_misfit(rows, spec) is None
+        assert rows.built_as(spec.structure) is rows
+    assert is_exactly(ColumnBlock(LEAF, [Dense(np.zeros((2, 3), np.int64))], 2), Spec.of(di.TensorSpec([3], "int64")))
 
 
 def made(*blocks: Block) -> Iterator[MadeBlock]:

@@ -306,7 +306,7 @@ from distinput.kernels.example_messages import locate_features
 
 begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
-def build(load_only=False):
+def build(slot, load_only=False):
     begun.set()
     may_end.wait(60)
     ended.set()

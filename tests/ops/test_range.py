@@ -30,6 +30,22 @@ def test_its_blocks_are_those_of_arange(first: int, count: int, step: int) -> No
     assert np.concatenate([np.empty(0, np.int64), *blocks]).tolist() == np.arange(first, stop, step).tolist()
 
 
+@given(
+    st.integers(0, 300_000), st.sampled_from([1, 3, 2**40, 2**62, -1, -(2**61)]), st.integers(1, 150_000), st.booleans()
+)
+@example(300_000, 1, 131_072, False)
+@example(300_000, -1, 131_073, True)
+@example(2, 2**62, 5, True)
+@settings(deadline=None, max_examples=30)
+def test_its_batches_are_slices_of_that_of_python(count: int, step: int, size: int, to_the_end: bool) -> None:
+    end = LARGEST if step > 0 else -LARGEST - 1
+    numbers = range(end - count * step, end, step) if to_the_end else range(7, 7 + count * step, step)
+    assume(all(-LARGEST - 1 <= each <= LARGEST for each in (numbers.start, numbers.stop)))
+    batches = list(RANGE(numbers.start, numbers.stop, numbers.step).take(count).batch(size))
+    assert [len(batch) for batch in batches] == [min(size, count - row) for row in range(0, count, size)]
+    assert np.concatenate([np.empty(0, np.int64), *batches]).tolist() == list(numbers)
+
+
 def test_numbers_belong_to_who_got_them() -> None:
     for batch in RANGE(100).batch(10):
         batch[:] = -1

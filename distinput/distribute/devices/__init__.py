@@ -4,13 +4,12 @@
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import Any, Protocol, TypeAlias
 
 from distinput.errors import EngineMissing
 from distinput.names.lazy import Registry, library
 
-glob = library("glob")  # whoever names devices has no need of it
+glob, util = library("glob"), library("importlib.util")  # whoever names devices has no need of them
 
 # ---- The interface of a backend. Strategies use nothing else of it
 
@@ -293,7 +292,7 @@ def _framework_with_gpus() -> str | None:
     if sys.platform == "linux" and not any(map(glob.glob, _GPU_FILES)):
         return None  # so that nothing is imported, which takes seconds
     imported = [name for name in _FRAMEWORKS if name in sys.modules]
-    others = [name for name in _FRAMEWORKS if name not in imported and find_spec(name)]
+    others = [name for name in _FRAMEWORKS if name not in imported and util.find_spec(name)]
     found = list(filter(_has_gpus, imported)) or list(filter(_has_gpus, others))
     if len(found) > 1:
         raise ValueError(

@@ -98,7 +98,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
             if name in imported:
                 monkeypatch.setitem(sys.modules, name, sys)
         monkeypatch.setattr(choice.glob, "glob", lambda _: ["/dev/nvidia0"])
-        monkeypatch.setattr(choice, "find_spec", lambda name: name in installed)
+        monkeypatch.setattr(choice.util, "find_spec", lambda name: name in installed)
         found = {name: _WithGpus if name in having else _Without for name in ("jax", "torch")}
         monkeypatch.setattr(choice, "BACKENDS", SimpleNamespace(find=found.__getitem__))
 
