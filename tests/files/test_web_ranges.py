@@ -17,6 +17,7 @@ from distinput.files.retries import Retries
 from distinput.files.source import FileStream
 from distinput.testing.range_server import RangeServer
 from tests.files.strange_server import Answer, StrangeServer
+from tests.traced_memory import peak_memory
 
 pytestmark = pytest.mark.needs("aiohttp")
 
@@ -187,6 +188,22 @@ def test_a_file_that_is_sent_whole_and_ends_before_a_position_is_told(size: int)
         ),
     ):
         FileStream(f"{server.url}/a.txt", start=800)
+
+
+@pytest.mark.parametrize("status", [200, 206])
+def test_no_more_is_kept_of_an_answer_than_was_asked_for(status: int) -> None:
+    """Of a file that is sent whole nobody knows how long it is, if its server does not say."""
+    content = CONTENT * 16_000
+
+    def change(answer: Answer) -> None:
+        answer.status, answer.headers, answer.body = status, {}, content
+
+    def first_record() -> None:
+        with StrangeServer(b"", change) as server, iter(di.data.TextLineDataset(f"{server.url}/a.txt")) as lines:
+            assert next(lines) == LINES[0]
+
+    first_record()  # what is loaded for the web is no matter here
+    assert peak_memory(first_record) < len(content) / 3
 
 
 @pytest.mark.parametrize("says_none_alone", [False, True])
