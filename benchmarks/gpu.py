@@ -77,6 +77,14 @@ def cases(folder: Path, scale: float) -> list[Case]:
                 Contender("device_put", "limit", lambda: _jax(_device_put, steps), JAX, reach=0.9),
             ],
         ),
+        Case(
+            "DLPack, to JAX and back",
+            moved,
+            [
+                Contender("distinput", "ours", lambda: _through_jax(steps)),
+                Contender("pinned memory, nobody else", "limit", lambda: _pinned(steps), TORCH, reach=0.9),
+            ],
+        ),
         *([_sums(steps)] if _gpus() > 1 else []),
         *(case for workers in _cores() for case in _several(workers, calls, files)),
     ]
@@ -309,6 +317,21 @@ def _jax(steps_of: Callable[[Any, Any], Iterator[Any]], steps: int) -> Work:
         jax.block_until_ready(last)
 
     return delivering(pass_over, plain=np.asarray)
+
+
+def _through_jax(steps: int) -> Work:
+    """Steps of the Loader that JAX is given, and gives back: the same memory, so neither way costs a copy on a GPU."""
+    import distinput as di
+
+    dataset = di.data.Dataset.from_tensor_slices(_rows(steps)).batch(ROWS)
+    return _arrived(lambda: map(_given_and_back, _ours(dataset)))
+
+
+def _given_and_back(step: Any) -> Any:
+    import jax
+    import torch
+
+    return torch.from_dlpack(jax.dlpack.from_dlpack(step))
 
 
 def _ours_for_jax(rows: Any, place: Any) -> Iterator[Any]:

@@ -23,11 +23,12 @@ measured. Compression is off, the default of `save` in both libraries.
 Of TFRecords, `frame_records + one write` has all records in one array before the clock starts, and computes nothing but
 the frames. `Dataset.write` also computes a checksum of the file and waits until it is on the disk, and so does `frames,
 checksum, sync`.
-`a function for each record` keeps each record in a list and joins, frames and writes all of them at the end: a writer
-that is called in Python can do no less.
+`a function for each record` refuses what is not bytes, keeps a list of 4,096 records at most, and joins, frames and
+writes these at once: a writer that is called in Python, and that holds no file in memory, can do no less.
 """
 BATCH, WIDTH = 256, 64
 RECORD = 120
+_TOGETHER = 4096  # records that the function keeps
 TENSORFLOW = ("tensorflow",)
 
 
@@ -99,9 +100,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
 def _record_cases(folder: Path, count: int) -> list[Case]:
     """Records of bytes to a TFRecord file: those of a dataset, and one by one."""
     units = {"record": count, "byte": count * RECORD}
-    framing = Contender(
-        "frame_records + one write", "limit", lambda: _framing(folder, count, _by_arrays(count)), reach=0.8
-    )
+    framing = Contender("frame_records + one write", "limit", lambda: _framing(folder, count), reach=0.8)
     return [
         Case(
             "TFRecords, a dataset",
@@ -109,7 +108,7 @@ def _record_cases(folder: Path, count: int) -> list[Case]:
             [
                 Contender("distinput", "ours", lambda: _dataset_writing(folder, count)),
                 framing,
-                Contender("frames, checksum, sync", "limit", lambda: _framing(folder, count, _by_arrays(count), True)),
+                Contender("frames, checksum, sync", "limit", lambda: _framing(folder, count, durable=True)),
                 Contender("tf.data", "peer", lambda: _tensorflow_dataset_writing(folder, count), TENSORFLOW, 1.0),
                 Contender("tf.io", "peer", lambda: _tensorflow_records(folder, count), TENSORFLOW, 1.0),
             ],
@@ -120,7 +119,7 @@ def _record_cases(folder: Path, count: int) -> list[Case]:
             [
                 Contender("distinput", "ours", lambda: _one_by_one(folder, count)),
                 framing,
-                Contender("a function for each record", "limit", lambda: _framing(folder, count, _by_calls(count))),
+                Contender("a function for each record", "limit", lambda: _calling(folder, count)),
                 Contender("tf.io", "peer", lambda: _tensorflow_records(folder, count), TENSORFLOW, 1.0),
             ],
         ),
@@ -253,45 +252,53 @@ def _one_by_one(folder: Path, count: int) -> Work:
     return _work_of_file(path, write)
 
 
-def _by_arrays(count: int) -> Callable[[], tuple[Any, Any]]:
-    """All records as one array, and where each begins, there before the clock starts."""
-    arrays = np.frombuffer(b"".join(_records(count)), np.uint8), np.arange(count + 1) * RECORD
-    return lambda: arrays
-
-
-def _by_calls(count: int) -> Callable[[], tuple[Any, Any]]:
-    """The same, from records that a function of Python is called with one by one."""
-    records = _records(count)
-
-    def gather() -> tuple[Any, Any]:
-        kept: list[bytes] = []
-
-        def keep(record: bytes) -> None:
-            kept.append(record)
-
-        for record in records:
-            keep(record)
-        sizes = np.fromiter(map(len, kept), np.int64, len(kept))
-        return np.frombuffer(b"".join(kept), np.uint8), np.append(0, sizes.cumsum())
-
-    return gather
-
-
-def _framing(folder: Path, count: int, gather: Callable[[], tuple[Any, Any]], durable: bool = False) -> Work:
+def _framing(folder: Path, count: int, *, durable: bool = False) -> Work:
     """The kernel that frames records, and one write; if durable, also a checksum of the file, which is on the disk then."""
     from distinput.kernels.checksums import crc32, frame_records
 
     path = folder / "framed.tfrecord"
+    data, offsets = np.frombuffer(b"".join(_records(count)), np.uint8), np.arange(count + 1) * RECORD
     out = np.empty(count * (RECORD + 16), np.uint8)
 
     def write() -> None:
-        frame_records(*gather(), out)
+        frame_records(data, offsets, out)
         if durable:
             crc32(out, 0)
         with open(path, "wb", buffering=0) as file:
             file.write(out)  # type: ignore[arg-type]
             if durable:
                 os.fsync(file.fileno())
+
+    return _work_of_file(path, write)
+
+
+def _calling(folder: Path, count: int) -> Work:
+    """The same from a function of Python that is called with each record, some thousands of which are in memory."""
+    from distinput.kernels.checksums import frame_records
+
+    records, path = _records(count), folder / "called.tfrecord"
+    out = np.empty(_TOGETHER * (RECORD + 16), np.uint8)
+
+    def write() -> None:
+        kept: list[bytes] = []
+
+        def put() -> None:
+            sizes = np.fromiter(map(len, kept), np.int64, len(kept))
+            size = frame_records(np.frombuffer(b"".join(kept), np.uint8), np.append(0, sizes.cumsum()), out)
+            file.write(out[:size])  # type: ignore[arg-type]
+            kept.clear()
+
+        def keep(record: bytes) -> None:
+            if type(record) is not bytes:
+                raise TypeError(record)
+            kept.append(record)
+            if len(kept) == _TOGETHER:
+                put()
+
+        with open(path, "wb", buffering=0) as file:
+            for record in records:
+                keep(record)
+            put()
 
     return _work_of_file(path, write)
 

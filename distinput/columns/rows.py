@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from math import prod
 from operator import is_
 from sys import maxsize
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -16,8 +16,14 @@ from distinput.columns.block import Block, ColumnBlock, Failure, abreast, concat
 from distinput.columns.column import Array, Column, Dense, Strings
 from distinput.columns.regroup import as_ragged_tensors, column_of_values, joining, loose_rows
 from distinput.columns.state import Mark, State
-from distinput.values.buffers import LARGE_MOST_BYTES, copy_of, empty
+from distinput.names.lazy import later
+from distinput.values.buffers import LARGE_MOST_BYTES, copy_of, empty, most_in_caches
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec
+
+if TYPE_CHECKING:
+    from distinput.kernels import spans as span_kernels
+else:
+    span_kernels = later("distinput.kernels.spans")  # for batches larger than the caches
 
 # ----------------------------------------------------------------------------
 # Elements that span several blocks, seen as one sequence; those that cross a border are copied when they are handed out.
@@ -261,6 +267,10 @@ def _alike(chunks: Sequence[Column]) -> bool:
 _FEWEST_BYTES, _FEWEST_TOGETHER = 1 << 13, 1 << 20
 """Arrays of fewer bytes, in an element or in a group of them, are as quickly copied when all are there."""
 
+_FEWEST_PAST_CACHES = 1 << 16
+"""The bytes of an array that is worth a call of the kernel, where the group is larger than the caches. Memory that no pool
+keeps is fresh: its pages were cleared just before, and are in the caches."""
+
 
 class Together:
     """Memory for the arrays in a group of elements. Each is copied there while it is in the caches, and never again.
@@ -273,8 +283,7 @@ class Together:
     >>> together, elements = Together(200), [np.zeros(1024), np.ones(1024)]
     >>> together.begin(elements[0])
     200
-    >>> together.settle(elements, 0)
-    2
+    >>> elements = [together.settle(element) for element in elements]
     >>> together.column(elements).array.base is elements[0].base
     True
     """
@@ -283,6 +292,7 @@ class Together:
         self.group = group
         self._rows: dict[Hashable, list[Array]] = {}  # of the array at a place in an element
         self._arrays: dict[Hashable, Array] = {}
+        self._past: dict[Hashable, Array] = {}  # the bytes of those to which `_copy` copies, past the caches
         self._size = self._first = self._next = 0
         self._fits = True
 
@@ -295,49 +305,60 @@ class Together:
         """How many elements there is room for in a block that is about to begin, as far as that is known."""
         self._size = self._size if self._fits else 0
         if self._next == self._size or not self._fits:
-            self._rows, self._arrays, self._next = {}, {}, 0
+            self._rows, self._arrays, self._past, self._next = {}, {}, {}, 0
         self._first = self._next
         return self._size - self._next or maxsize
 
     def begin(self, element: Any) -> int:
         """How many elements there is room for in the block that begins with this one; 0: they stay where they are."""
         if not self._rows:
-            arrays = {key: item for key, item in _items(element) if _is_plain(item)}
-            nbytes = sum([array.nbytes for array in arrays.values()])
+            arrays = {key: item for key, item in _items(element) if type(item) is np.ndarray}
+            plain = {key: array for key, array in arrays.items() if _is_plain(array)}
+            nbytes = sum([array.nbytes for array in plain.values()])
             few = self.group == 1 or nbytes < _FEWEST_BYTES or nbytes * self.group < _FEWEST_TOGETHER
-            if few or nbytes * self.group > LARGE_MOST_BYTES or not self._fits:
+            others = sum([array.nbytes for array in arrays.values()]) - nbytes
+            if few or others >= _FEWEST_BYTES or nbytes * self.group > LARGE_MOST_BYTES or not self._fits:
                 self._size = 0
                 return 0
             self._size = self.group
-            for key, array in arrays.items():
+            past = most_in_caches() < nbytes * self.group <= LARGE_MOST_BYTES // 4
+            for key, array in plain.items():
                 self._arrays[key] = empty((self.group, *array.shape), array.dtype)
                 self._rows[key] = list(self._arrays[key])
+                if past and array.nbytes >= _FEWEST_PAST_CACHES:
+                    self._past[key] = self._arrays[key].reshape(-1).view(np.uint8)
+                    self._copy = span_kernels.copy_past_caches
         return self._size - self._first
 
-    def settle(self, elements: list[Any], first: int) -> int:
-        """Have rows of this memory for the arrays in all elements, of which `first` have them; how many have them then."""
+    def settle(self, element: Any) -> Any:
+        """The element with rows of this memory for its arrays, if there are some."""
         if not self.holds_all:
-            return 0
-        for place in range(first, len(elements)):
-            element = elements[place]
-            if type(element) is np.ndarray:
-                elements[place] = self._settled(None, element)
-            elif type(element) is tuple:
-                elements[place] = tuple([self._settled(key, item) for key, item in enumerate(element)])
-            elif type(element) is dict:
-                elements[place] = {key: self._settled(key, item) for key, item in element.items()}
-            self._next += 1
-        return len(elements)
+            return element
+        if type(element) is np.ndarray:
+            settled: Any = self._settled(None, element)
+        elif type(element) is tuple:
+            settled = tuple([self._settled(key, item) for key, item in enumerate(element)])
+        elif type(element) is dict:
+            settled = {key: self._settled(key, item) for key, item in element.items()}
+        else:
+            settled = element
+        self._next += 1
+        return settled
 
     def _settled(self, key: Hashable, item: Any) -> Any:
         if type(item) is not np.ndarray:
             return item
-        rows = self._rows.get(key, [])
-        if self._next >= len(rows) or item.dtype != rows[0].dtype or item.shape != rows[0].shape:
+        rows = self._rows.get(key)
+        if rows is None and not _is_plain(item) and item.nbytes < _FEWEST_BYTES:
+            return item
+        if not rows or self._next >= len(rows) or item.dtype != rows[0].dtype or item.shape != rows[0].shape:
             self._fits = False  # from the next block on
             return item
         row = rows[self._next]
-        row[...] = item
+        if key in self._past and item.flags.c_contiguous:
+            self._copy(item.reshape(-1).view(np.uint8), self._past[key], self._next * item.nbytes)
+        else:
+            row[...] = item
         return row
 
     def column(self, values: Sequence[Any], said: LeafSpec | None = None) -> Column:

@@ -97,6 +97,7 @@ def _told(facts: FileMetadata) -> str:
 
 
 _AT_A_TIME = 8
+_NOT_IN_FILE = 416  # the answer of a web server whose file ends before a range begins
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 
@@ -351,7 +352,7 @@ def _parts_of_version(
         now, part = answer
         _check_same(path, facts, facts_in(now))
         parts.append(part)
-    lost = [each for each in parts if isinstance(each, OSError)]
+    lost = [each for each in parts if isinstance(each, OSError) or getattr(each, "status", 0) == _NOT_IN_FILE]
     if lost and not any(isinstance(each, FileNotFoundError | PermissionError) for each in lost):
         # A range that the new version does not have is an error like any other, which would be asked for again for minutes.
         with suppress(OSError):

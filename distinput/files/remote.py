@@ -167,6 +167,16 @@ class RemoteStream(RemoteFile):
         self._requested = self._passed = len(data)
         self._requested_to(start + len(data))
 
+    def read_far(self, start: int, first: int = 0) -> None:
+        """Request all that may be read ahead from a byte on; wait for the `first` bytes of it, which are asked for alone."""
+        end = min(start + first, self.stop)
+        self._passed = self._most
+        if first:
+            self._submit(start, end)
+            self._kept = [self._next(start, end)]
+        else:
+            self._request(end, end)
+
     def close(self) -> None:
         """Give up what is requested, and wait for it to end."""
         self._cancel.set()
@@ -217,11 +227,14 @@ class RemoteStream(RemoteFile):
         piece = max(self._small, min(PIECE_BYTES, self._passed, self._most // 2))
         while at < ahead and (ahead - at >= piece or ahead == max(least, self.stop) or not self._coming):
             end = min(at + piece, ahead)
-            if self._pool is None:
-                self._pool = Pool(AT_A_TIME, "distinput-ahead")
-            self._coming.append((at, end, self._pool.submit(lambda a, b: self._fetch([a], [b])[0], at, end)))
+            self._submit(at, end)
             at = end
         self._requested_to(at)
+
+    def _submit(self, start: int, stop: int) -> None:
+        if self._pool is None:
+            self._pool = Pool(AT_A_TIME, "distinput-ahead")
+        self._coming.append((start, stop, self._pool.submit(lambda: self._fetch([start], [stop])[0])))
 
     @property
     def _small(self) -> int:

@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -574,7 +574,13 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     """Open a remote file that is read on from this byte; None for any other file."""
     if local_path(path) is not None or path.startswith("memory://"):
         return None
-    known = _of_file(HINTS.begun, path)
+    known, before = _of_file(HINTS.begun, path), None
+    if HINTS.until is None or HINTS.until > _BEGINNING_BYTES:
+        before = _READ_ON.pop(path, None)
+    if before is not None and known is None:
+        again = _opened_again(path, start, before)
+        if again is not None:
+            return again
     within_it = known is not None and start < max(1, len(known.data))
     first, answer = (0, known) if within_it else (start, begun(path, start))
     stream: RemoteStream | None
@@ -583,12 +589,53 @@ def _opened(path: str, start: int) -> RemoteStream | None:
     else:
         stream = RemoteStream(path, answer.facts.size, answer.facts)
     if stream is not None:
-        stream.requested = HINTS.requested
-        if HINTS.room is not None and HINTS.requests is not None:
-            stream.keep_within(HINTS.room, HINTS.requests)
+        _follow_hints(stream)
         if answer is not None:
             stream.begin(first, answer.data)
+            if before is not None:
+                stream.read_far(first + len(answer.data))
     return stream
+
+
+def _opened_again(path: str, start: int, facts: FileMetadata) -> RemoteStream | None:
+    """Open a file of which these facts were told before, and read far ahead at once; None: it is another one now.
+
+    So is one where answers do not tell the version of the file.
+    """
+    system = file_system(path)[0]
+    told = (facts.etag or facts.written) and (is_web(system) or hasattr(system, "described_parts"))
+    if not told or facts.size is None or start >= facts.size or local_cache() is not None:
+        return None
+    stream = RemoteStream(path, facts.size, facts)
+    _follow_hints(stream)
+    with suppress(DataLossError), ExitStack() as stack, naming(path):
+        stack.enter_context(stream)
+        stream.read_far(start, room_for(_BEGINNING_BYTES))
+        stack.pop_all()
+        return stream
+    return None
+
+
+def _follow_hints(stream: RemoteStream) -> None:
+    """Have a stream that was opened do as the hints of this thread say."""
+    stream.requested = HINTS.requested
+    if HINTS.until is not None:
+        stream.stop = min(HINTS.until, stream.size)
+    if HINTS.room is not None and HINTS.requests is not None:
+        stream.keep_within(HINTS.room, HINTS.requests)
+
+
+def _note_read(stream: RemoteStream) -> None:
+    """Note that a large file was read to the end of what was wanted of it."""
+    end = min(stream.stop, stream.size)
+    if stream.facts is not None and stream.tell() >= end > _BEGINNING_BYTES:
+        if len(_READ_ON) >= _MOST_FACTS:
+            _READ_ON.clear()
+        _READ_ON[stream.path] = stream.facts
+
+
+_READ_ON: dict[str, FileMetadata] = {}
+"""What was said of files that were read to their ends: who opens one the next time reads far ahead at once."""
 
 
 _MOST_ADJOINING = 4 << 20
@@ -664,6 +711,8 @@ class FileStream(Closing):
 
     def close(self) -> None:
         """Close the file; returned bytes stay valid."""
+        if isinstance(self._file, RemoteStream):
+            _note_read(self._file)
         self._file.close()
 
     def _size(self) -> int | None:

@@ -14,6 +14,7 @@ import numpy as np
 from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Strings
 from distinput.files.compression import Compression, as_compression
+from distinput.files.range_requests import PIECE_BYTES
 from distinput.files.source import EMPTY, FileStream, room_for, size_of, wanted_until
 from distinput.formats.format import BLOCK_ROWS, Format, PlacedBlocks, Position, check_position, check_reached
 from distinput.names.lazy import dataclass
@@ -156,6 +157,9 @@ class SpanFormat(Format):
             # The length that a record claims is only trusted up to the known size of the file.
             likely = len(kept) if source.size is None else source.size - source.offset
             size = max(chunks.more(len(kept)), min(need - len(kept), likely))
+            lends = source.lends and not (len(kept) or chunks.grouped)
+            if lends and size >= CHUNK_BYTES:  # what comes in one answer stays together
+                size = max(size, PIECE_BYTES)
             if source.size is not None:  # one more byte detects the end of the file
                 size = min(size, max(likely + 1, _BEYOND_BYTES))
             if until is not None:
@@ -163,7 +167,7 @@ class SpanFormat(Format):
                 size = min(size, left if self.ends_exactly and left > 0 else max(left, _BEYOND_BYTES, len(kept)))
             if lent and 0 < len(kept) < need:  # the bytes after this record need no copy again
                 size = min(need - len(kept), likely)
-            lent = source.lends and not (len(kept) or chunks.grouped)
+            lent = lends
             data, ended = source.next_bytes(size) if lent else source.more(kept, size)
             position = 0
             known = Found(0, 0)

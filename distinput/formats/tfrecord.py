@@ -164,8 +164,9 @@ class TFRecordOptions:
         as_compression(self.compression_type)
 
 
-_TOGETHER = 1 << 16
-"""Bytes of records that are framed in one call."""
+_PLACE, _PLACES = 1 << 12, 1 << 10
+"""Bytes of a record that waits in one place, and how many places there are: small records are not summed up, which would take
+longer than to keep them."""
 _FRAME = HEADER + FOOTER
 
 
@@ -199,7 +200,7 @@ class TFRecordWriter:
         self._sizes: list[Ints] | None = [np.zeros(1, np.int64)] if index else None
         self._waiting: list[bytes] = []
         self._sink = Sink(as_path(path), compression, level)
-        self._room = _TOGETHER  # bytes that may still wait; none where the sink may be closed
+        self._places = [None] * _PLACES  # for records that may still wait; none where the sink may be closed
 
     def write(self, record: bytes) -> None:
         """Append a record: bytes, text, or an array of uint8.
@@ -208,14 +209,17 @@ class TFRecordWriter:
           ValueError: the writer is closed, or the record is nothing of this kind.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
-        if type(record) is bytes and (room := self._room - len(record) - _FRAME) > 0:
-            self._room = room
-            self._waiting.append(record)
-            return
+        if type(record) is bytes and len(record) <= _PLACE:
+            try:
+                self._places.pop()
+                self._waiting.append(record)
+                return
+            except IndexError:  # all are taken
+                pass
         payload = self._payload(record)
-        self._room -= len(payload) + _FRAME
         self._waiting.append(payload)
-        if self._room <= 0:
+        del self._places[-1 - len(payload) // _PLACE :]
+        if not self._places:
             self._write_out()
 
     def flush(self) -> None:
@@ -233,7 +237,7 @@ class TFRecordWriter:
     def _write_out(self, *, flush: bool = False) -> None:
         """Hand the records that wait to the sink, framed in one call."""
         try:
-            waiting, self._waiting, self._room = self._waiting, [], 0
+            waiting, self._waiting, self._places = self._waiting, [], []
             if waiting:
                 sizes = np.fromiter(map(len, waiting), np.int64, len(waiting))
                 self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), np.append(0, sizes.cumsum())))
@@ -244,7 +248,8 @@ class TFRecordWriter:
         except BaseException as error:  # writing on would leave a file with a gap
             self._sink.give_up(error)
             raise
-        self._room = 0 if self._sink.closed else _TOGETHER
+        if not self._sink.closed:
+            self._places = [None] * _PLACES
 
     def close(self) -> None:
         """Finish the file, and its index if requested; may be called again.
@@ -266,7 +271,7 @@ class TFRecordWriter:
             self._sink.discard()
             raise
         finally:
-            self._room = 0
+            self._places = []
 
     def __enter__(self) -> Self:
         return self
@@ -275,7 +280,7 @@ class TFRecordWriter:
         if kind is None:
             self.close()
         else:
-            self._sizes, self._waiting, self._room = None, [], 0
+            self._sizes, self._waiting, self._places = None, [], []
             self._sink.discard()
 
 

@@ -851,20 +851,22 @@ class _ByExecutor:
             else:
                 self._under_way.remove(sent)
                 return pickle.loads(result) if isinstance(result, bytes) else result
-            # It could not be sent, or sent back.
-            if isinstance(lost, TypeError | AttributeError | pickle.PicklingError):
+            # What cannot be pickled fails each time; of Dask, a TypeError also tells of a worker lost just behind its result.
+            unsendable = isinstance(lost, TypeError | AttributeError | pickle.PicklingError)
+            if sent.tries < _TRIES:
+                if sent.to is self._executor and not unsendable:
+                    self._renewed(lost)
+            elif unsendable:
                 functions = self._calling.chain.functions
                 raise TypeError(
                     f"map: {functions!r:.200}, its elements or its results cannot be sent to the executor: {lost}; "
                     "define functions at the top level of a module, or install cloudpickle"
                 ) from lost
-            if sent.tries >= _TRIES:
+            else:
                 raise UnavailableError(
                     f"map: the executor lost {sent.rows.size} elements {_TRIES} times, the last time with "
                     f"{type(lost).__name__}: {lost}; a function may end its worker, or need more memory than there is"
                 ) from lost
-            if sent.to is self._executor:
-                self._renewed(lost)
             sent.future, sent.to = self._submitted(sent.rows)
             sent.tries += 1
 

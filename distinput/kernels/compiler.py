@@ -334,7 +334,7 @@ def _define_memory(module: Any) -> None:
 # The rest has numba compile calls of the functions of `machine` to instructions.
 
 
-_LANES, _BIT = ir.VectorType(BYTE, 64), ir.IntType(1)
+_LANES, _BIT = ir.VectorType(BYTE, machine.LANES), ir.IntType(1)
 _ANY = None  # in place of the type of an argument: the one that is given
 
 
@@ -355,9 +355,9 @@ class _Call(NamedTuple):
         """The address of a word of so many bits in the array that is the first argument."""
         return self.builder.bitcast(self.address(), ir.IntType(width).as_pointer())
 
-    def lanes(self) -> Any:
-        """64 bytes of the first argument as one vector; LLVM splits it to the vector width of the machine."""
-        return self.builder.load(self.builder.bitcast(self.address(), _LANES.as_pointer()), align=1)
+    def lanes(self, place: int = 0) -> Any:
+        """64 bytes of an argument as one vector; LLVM splits it to the vector width of the machine."""
+        return self.builder.load(self.builder.bitcast(self.address(place), _LANES.as_pointer()), align=1)
 
 
 # numba needs a function of the arguments alone, by how many there are.
@@ -425,10 +425,27 @@ def _store_u64(call: _Call) -> None:
     call.builder.store(call.args[2], call.words(64), align=1)
 
 
-@_instruction(machine.copy_bytes, types.void, _ANY, _ANY, _ANY, _ANY, _ANY)
-def _copy_bytes(call: _Call) -> None:
+@_instruction(machine.move_bytes, types.void, _ANY, _ANY, _ANY, _ANY, _ANY)
+def _move_bytes(call: _Call) -> None:
     # Not `memcpy`: glibc has two of this name, and code that does not say which gets the old one, with its short vectors.
     cgutils.raw_memmove(call.builder, call.address(), call.address(2), call.args[4], 1)
+
+
+@_instruction(machine.stream_lines, types.void, _ANY, _ANY, _ANY, _ANY, _ANY)
+def _stream_lines(call: _Call) -> None:
+    builder, out, data, lanes = call.builder, call.address(), call.address(2), _LANES.as_pointer()
+    past = builder.module.add_metadata([ir.Constant(INT, 1)])
+    with cgutils.for_range_slice(builder, _word(0), call.args[4], _word(64), inc=True) as (at, _):
+        line = builder.load(builder.bitcast(builder.gep(data, [at]), lanes), align=1)
+        stored = builder.store(line, builder.bitcast(builder.gep(out, [at]), lanes), align=64)
+        stored.set_metadata("nontemporal", past)
+    builder.fence("seq_cst")  # other threads see such stores in any order until then
+
+
+@_instruction(machine.copy_lanes, types.void, _ANY, _ANY, _ANY, _ANY)
+def _copy_lanes(call: _Call) -> None:
+    place = call.builder.bitcast(call.address(), _LANES.as_pointer())
+    call.builder.store(call.lanes(2), place, align=1)
 
 
 @_instruction(machine.will_load, types.void, _ANY, _ANY)

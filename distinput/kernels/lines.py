@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, IntsOut, inlined, kernel
-from distinput.kernels.machine import bit_count, equal_mask, load_u8, store_u64, trailing_zeros
+from distinput.kernels.machine import LANES, bit_count, equal_mask, load_u8, store_u64, trailing_zeros
 
 # ----------------------------------------------------------------------------
 # Finding the start and length of each line of text.
@@ -14,7 +14,6 @@ from distinput.kernels.machine import bit_count, equal_mask, load_u8, store_u64,
 
 
 NEWLINE, RETURN = 10, 13
-LANES = 64  # bytes compared at a time
 FEW = 2  # ends of lines among them that are told without a branch, which would often be mispredicted
 QUIET = 4  # so many times no end, and the next time is likely to be the same
 _NONE, _ONE, _WITHIN = np.uint64(0), np.uint64(1), np.uint64(LANES - 1)

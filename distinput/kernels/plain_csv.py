@@ -8,8 +8,9 @@ import re
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.lines import LANES, NEWLINE, RETURN
+from distinput.kernels.lines import NEWLINE, RETURN
 from distinput.kernels.machine import (
+    LANES,
     bit_count,
     equal_mask,
     load_u8,

@@ -8,7 +8,7 @@ from operator import mul
 import numpy as np
 
 from distinput.kernels.kernel import Bytes, BytesOut, Ints, IntsOut, inlined, kernel
-from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64, will_load
+from distinput.kernels.machine import copy_bytes, fill_bytes, load_u64, store_u64, stream_lines, will_load
 
 # ----------------------------------------------------------------------------
 # Gathering rows of equal length from a piece of memory, and locating rows in parts that are not adjacent.
@@ -307,3 +307,33 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
         if i + 1 < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
             load_soon(data, starts[i + 1], min(lengths[i + 1], BYTES_AHEAD))
         copy_bytes(out, to, data, start, length)
+
+
+# ----------------------------------------------------------------------------
+# Copies larger than the caches. A usual store has the processor load the line that it overwrites, and displace another one.
+# ----------------------------------------------------------------------------
+
+
+def copy_past_caches_reference(data: Bytes, out: BytesOut, to: int) -> None:
+    """Copy `data` to out[to:], for somebody who reads it after the caches hold something else.
+
+    Args:
+      data: bytes that do not overlap `out`.
+      out: memory.
+      to: an offset, in bytes.
+    """
+    if to < 0 or data.size > out.size - to:
+        raise ValueError("copy_past_caches: the copy must be within out")
+    out[to : to + data.size] = data
+
+
+@kernel(copy_past_caches_reference)
+def copy_past_caches(data: Bytes, out: BytesOut, to: int) -> None:
+    """See `copy_past_caches_reference`."""
+    if to < 0 or data.size > out.size - to:
+        raise ValueError("copy_past_caches: the copy must be within out")
+    before = min(-(out.ctypes.data + to) % LINE, data.size)
+    lines = (data.size - before) // LINE * LINE
+    copy_bytes(out, to, data, 0, before)
+    stream_lines(out, to + before, data, before, lines)
+    copy_bytes(out, to + before + lines, data, before + lines, data.size - before - lines)

@@ -19,7 +19,7 @@ from weakref import finalize
 
 import numpy as np
 
-from distinput.run.segments import aligned, dumps_with_buffers, memory_file
+from distinput.run.segments import aligned, copy_to_other, dumps_with_buffers, memory_file
 from distinput.values.buffers import FEWEST_BYTES, Array, Bytes, alone, counts_are_exact
 
 _ROOM, _MOST_KEPT = 4 << 20, 128 << 20
@@ -158,7 +158,7 @@ class Lent:
         if slot is not None and part.nbytes <= slot[0][0].nbytes:
             return *slot[1:], part.nbytes
         number, begin = self._room_of(part.nbytes)
-        self._rooms[number].memory[begin : begin + part.nbytes] = part
+        copy_to_other(self._rooms[number].memory[begin : begin + part.nbytes], part)
         return number, begin, part.nbytes
 
     def keep(self, arrays: Iterable[Array], most: int) -> bool:

@@ -50,9 +50,6 @@ MOST_CALLS = 4096
 _RESULT_BYTES = 1 << 20
 """Bytes of results kept for one block: more would be fresh memory each time, and would leave the caches before it is used."""
 
-_WARM_BYTES = 1 << 18
-"""Bytes of results that are copied at a time to where they lie together."""
-
 _GROUP_BYTES = 1 << 22
 """Bytes of the results of a group, which a block may hold beyond these: it becomes a batch without another copy."""
 
@@ -109,7 +106,7 @@ def applied(
     Results for groups are put `together`, and blocks end where groups end, if that is soon.
     """
     clock = perf_counter
-    stride, behind, together = 1, 0, together or Together(1)
+    stride, behind, room, together = 1, 0, 0, together or Together(1)
     for rows, mark_at in passing_over(stream, mark):
         if type(rows) is Failure:
             yield [], rows, 0, mark_at(0)
@@ -122,36 +119,38 @@ def applied(
                 until = rows.size
                 calls = results_of(rows.rows(first, until))
             end = min(until, first + min(most, together.left()))
-            now, nbytes, settled, number = clock(), 0, 0, None
+            now, nbytes, number, source = clock(), 0, None, calls
             deadline = now + PACE_SECONDS
             try:
                 while True:
-                    begin, goal = now, min(first + len(results) + stride, end)
+                    # The first one of many tells how much memory they take.
+                    begin, fresh = now, not results
+                    goal = min(first + len(results) + (1 if room and fresh else stride), end)
                     # `extend` keeps what was made before an error.
-                    results.extend(islice(calls, goal - first - len(results)))
+                    results.extend(islice(source, goal - first - len(results)))
                     if first + len(results) < goal:
                         raise stopped()
-                    if len(results) <= stride:
+                    if fresh:
                         each, room = bytes_of(results[0]), together.begin(results[0])
                         count = max(stride, _RESULT_BYTES // each)
                         count = room or count + to_whole_groups(behind + count, together.group, each)
-                        end = min(end, first + max(stride, count))
-                        most_stride = max(1, min(_STRIDE, _WARM_BYTES // each)) if room else _STRIDE
+                        end = min(end, first + max(len(results), count))
                         number = _number_type(results[0])
-                    settled = together.settle(results, settled)
-                    now, nbytes = clock(), nbytes + (0 if settled else stride * _weight(results[-1], number))
+                        results[:] = map(together.settle, results)
+                        source = map(together.settle, calls) if room else calls
+                    weight = 0 if together.holds_all else stride * _weight(results[-1], number)
+                    now, nbytes = clock(), nbytes + weight
                     end = end if now <= deadline else min(end, goal + (first - goal - behind) % together.group)
                     if goal == end or nbytes > MOST_BYTES or now > deadline + _GROUP_SECONDS:
                         break
                     if now - begin < PACE_SECONDS / 8:
-                        stride = min(2 * stride, most_stride)
+                        stride = min(2 * stride, _STRIDE)
                     elif now - begin > PACE_SECONDS / 2:
                         stride = max(1, stride // 2)
             except Exception as error:  # noqa: BLE001 - raised again once everything before it has been sent
                 trouble_of(error).mark = mark_at(first + len(results))
                 (note or note_element)(error, rows.shown(first + len(results)))
                 failure = error
-                together.settle(results, settled)
             if results:
                 yield results, rows, first, mark_at(first + len(results))
             first, behind = first + len(results), behind + len(results)

@@ -14,11 +14,17 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distinput.values.buffers import Bytes, alone, counts_are_exact
+from distinput.names.lazy import later
+from distinput.values.buffers import Bytes, alone, counts_are_exact, most_in_caches
+
+if TYPE_CHECKING:
+    from distinput.kernels import spans as span_kernels
+else:
+    span_kernels = later("distinput.kernels.spans")  # for arrays larger than the caches
 
 # ----------------------------------------------------------------------------
 # Functions as cloudpickle sends them, with the file that they come from: tracebacks of other processes show its lines.
@@ -339,7 +345,7 @@ class SegmentConnection:
         room = segment.room
         struct.pack_into(f"<{1 + len(parts)}q", room, 0, len(parts), *lengths)
         for part, length in zip(parts, lengths, strict=True):
-            room[place : place + length] = part
+            copy_to_other(room[place : place + length], part)
             place += aligned(length)
         return segment, descriptor
 
@@ -361,6 +367,14 @@ class SegmentConnection:
         if number < _BITS:
             self._mine[number : number + 1] = [segment]
         return segment, descriptor
+
+
+def copy_to_other(out: memoryview, part: memoryview) -> None:
+    """Copy bytes to as many that another process reads: past the caches, if these hold less than both and what it reads now."""
+    if part.nbytes > most_in_caches() // 2:
+        span_kernels.copy_past_caches(np.frombuffer(part, np.uint8), np.frombuffer(out, np.uint8), 0)
+    else:
+        out[:] = part
 
 
 def aligned(size: int) -> int:

@@ -343,3 +343,10 @@ def _arrays() -> Any:
 def test_a_default_that_is_no_value_is_no_lack_of_memory() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         _sparse([3]).to_dense("x")
+
+
+@pytest.mark.parametrize("text, most", [("16384K\n", 8 << 20), ("a lot", sys.maxsize), (None, sys.maxsize)])
+def test_half_of_the_last_cache_is_for_a_batch(tmp_path: Path, text: str | None, most: int) -> None:
+    if text is not None:
+        (tmp_path / "size").write_text(text)
+    assert buffers.most_in_caches(str(tmp_path / "size")) == most

@@ -36,14 +36,16 @@ ARRAYS: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@given(st.lists(st.one_of(ARRAYS, st.text(), st.integers()), max_size=5))
-def test_what_is_sent_arrives(values: list[Any]) -> None:
+@given(st.lists(st.one_of(ARRAYS, st.text(), st.integers()), max_size=5), st.sampled_from([0, 1 << 20]))
+def test_what_is_sent_arrives(values: list[Any], cached: int) -> None:
     left, right = map(SegmentConnection, socket.socketpair())
     try:
-        for _ in range(2):
-            left.send(values)
-            came = right.receive()
-            assert pickle.dumps(came, 4) == pickle.dumps(values, 4)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("distinput.run.segments.most_in_caches", lambda: cached)
+            for _ in range(2):
+                left.send(values)
+                came = right.receive()
+                assert pickle.dumps(came, 4) == pickle.dumps(values, 4)
     finally:
         left.close()
         right.close()

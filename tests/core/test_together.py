@@ -24,6 +24,8 @@ NESTS: list[Any] = [
     lambda image, n: {"image": image, "mask": image > 3, "key": b"%d" % n},
     lambda image, n: {"key": b"%d" % n, "more": {"image": image}} if n % 2 else {"more": {"image": image}, "key": b""},
     lambda image, n: [image, [n, n]],
+    lambda image, n: (image, np.array(f"2024-01-{n % 28 + 1:02}", "M8[D]"), np.array(n)),
+    lambda image, n: {"image": image, "words": np.array([b"%d" % n], object)},
 ]
 
 
@@ -32,6 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have small arrays lie together."""
     monkeypatch.setattr("distinput.columns.rows._FEWEST_BYTES", 1)
     monkeypatch.setattr("distinput.columns.rows._FEWEST_TOGETHER", 1)
+    monkeypatch.setattr("distinput.columns.rows._FEWEST_PAST_CACHES", 1)
 
 
 def outcome(dataset: Any) -> list[str]:
@@ -51,11 +54,20 @@ def outcome(dataset: Any) -> list[str]:
     group=st.integers(1, 8),
     failing=st.sets(st.integers(0, 30), max_size=2),
     odd=st.sets(st.integers(0, 30), max_size=1),
+    cached=st.sampled_from([0, 1 << 20]),
     tolerant=st.booleans(),
     ragged=st.booleans(),
 )
 def test_batches_are_those_of_results_that_lie_anywhere(
-    nest: Any, sizes: list[int], group: int, failing: set[int], odd: set[int], *, tolerant: bool, ragged: bool
+    nest: Any,
+    sizes: list[int],
+    group: int,
+    failing: set[int],
+    odd: set[int],
+    cached: int,
+    *,
+    tolerant: bool,
+    ragged: bool,
 ) -> None:
     held = np.zeros((3, 2), np.float32)
 
@@ -77,7 +89,9 @@ def test_batches_are_those_of_results_that_lie_anywhere(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("distinput.columns.rows._FEWEST_BYTES", 1 << 60)
         wanted = outcome(dataset())
-    assert outcome(dataset()) == wanted
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("distinput.columns.rows.most_in_caches", lambda: cached)
+        assert outcome(dataset()) == wanted
 
 
 @pytest.mark.parametrize("other", [1.0, [1.0, 2.0], b"text", np.ma.array([1.0, 2.0])])
@@ -117,11 +131,43 @@ def test_large_results_of_another_shape_stay_few_in_a_block() -> None:
     together, results = Together(100), [np.zeros(2), np.zeros(3), np.zeros(3)]
     assert together.left() > 100
     assert together.begin(results[0]) == 100
-    assert together.settle(results, 0) == 3
+    settled = [together.settle(result) for result in results]
+    assert settled[0] is not results[0]
+    assert settled[1] is results[1]
     assert not together.holds_all
-    assert together.settle(results, 3) == 0
+    assert together.settle(results[2]) is results[2]
     assert together.left() > 100
     assert together.begin(results[0]) == 0
+
+
+@pytest.mark.parametrize("other", [np.array(1), np.array(["2024-01-01"], "M8[D]"), np.array([b"text"], object)])
+def test_a_small_array_of_another_kind_leaves_large_ones_together(monkeypatch: pytest.MonkeyPatch, other: Any) -> None:
+    monkeypatch.setattr("distinput.columns.rows._FEWEST_BYTES", 100)
+    together, image = Together(100), np.zeros(20)
+    together.left()
+    assert together.begin((image, other)) == 100
+    (settled, beside), (_, large) = together.settle((image, other)), together.settle((image, np.zeros(20, "M8[D]")))
+    assert settled is not image
+    assert beside is other
+    assert large.nbytes == 160
+    assert not together.holds_all
+    together = Together(100)
+    assert together.begin((image, np.zeros(20, "M8[D]"))) == 0
+
+
+@pytest.mark.parametrize("most, past", [(99, 2), (16 * 80, 0)])
+def test_a_group_larger_than_the_caches_is_copied_past_them(
+    monkeypatch: pytest.MonkeyPatch, most: int, past: int
+) -> None:
+    calls = []
+    monkeypatch.setattr("distinput.columns.rows.most_in_caches", lambda: most)
+    monkeypatch.setattr("distinput.kernels.spans.copy_past_caches", lambda *args: calls.append(args))
+    together = Together(16)
+    together.left()
+    together.begin(np.zeros(10))
+    for image in (np.zeros(10), np.zeros(20)[::2], np.ones(10)):  # the second one has gaps
+        together.settle(image)
+    assert [to for _, _, to in calls] == [0, 160][:past]
 
 
 def test_results_become_large_later(monkeypatch: pytest.MonkeyPatch) -> None:

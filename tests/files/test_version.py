@@ -88,10 +88,11 @@ def test_a_web_server_is_asked_for_nothing_more(tmp_path: Path, monkeypatch: pyt
         assert len(di.data.TextLineDataset(f"{server.url}/a", **options).to_list()) == 2400
         assert sorted(a for _, a, _ in server.requests)[:2] == [0, 1 << 20]
         assert sum(b - a for _, a, b in server.requests) == len(OLD)
-        lines = iter(di.data.TextLineDataset(f"{server.url}/a"))
+        (tmp_path / "c").write_bytes(OLD)  # which was not read to its end before
+        lines = iter(di.data.TextLineDataset(f"{server.url}/c"))
         next(lines)
         (tmp_path / "b").write_bytes(NEW)
-        os.replace(tmp_path / "b", tmp_path / "a")
+        os.replace(tmp_path / "b", tmp_path / "c")
         with pytest.raises(DataLossError, match="changed while it was read"):
             list(lines)
 

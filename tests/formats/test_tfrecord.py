@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError
+from distinput.formats import tfrecord
 from distinput.formats.tfrecord import IndexedTFRecords, TFRecordOptions, TFRecords, TFRecordWriter
 from tests.checksum import masked_checksum
 from tests.formats.reading import (
@@ -183,21 +184,29 @@ def test_a_writer_goes_on_after_a_flush(tmp_path: Path, options: str | TFRecordO
         writer.write(b"three")
 
 
-PIECES = st.one_of(st.none(), st.binary(max_size=9), st.binary(max_size=9).map(bytearray), st.just(b"x" * 40_000))
+PIECES = st.one_of(
+    st.none(),
+    st.binary(max_size=9),
+    st.binary(max_size=9).map(bytearray),
+    st.sampled_from([4096, 4097, 40_000]).map(bytes),
+)
 
 
-@given(st.lists(PIECES, max_size=20))
-def test_records_that_wait_are_written_as_one_by_one(pieces: list[Any]) -> None:
+@given(st.lists(PIECES, max_size=20), st.integers(1, 20))
+def test_records_that_wait_are_written_as_one_by_one(pieces: list[Any], places: int) -> None:
     path = "memory://tfrecord/waiting.tfr"
-    writer = TFRecordWriter(path, index=True)
-    for piece in pieces:
-        if piece is None:
-            writer.flush()
-        else:
-            writer.write(piece)
-            if isinstance(piece, bytearray):
-                piece.append(0)  # which is no matter any more
-    writer.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tfrecord, "_PLACES", places)
+        writer = TFRecordWriter(path, index=True)
+        for piece in pieces:
+            if piece is None:
+                writer.flush()
+            else:
+                writer.write(piece)
+                if isinstance(piece, bytearray):
+                    piece.append(0)  # which is no matter any more
+            assert len(writer._waiting) <= places
+        writer.close()
     items = [bytes(piece[:-1] if isinstance(piece, bytearray) else piece) for piece in pieces if piece is not None]
     assert records(TFRecords(), path) == items
     assert records(IndexedTFRecords(), path) == items

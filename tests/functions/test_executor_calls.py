@@ -39,14 +39,14 @@ def processes() -> ProcessPoolExecutor:
 class Losing(Executor):
     """Runs calls at once, and loses every third one."""
 
-    def __init__(self, every: int = 3) -> None:
-        self.every, self.calls = every, 0
+    def __init__(self, every: int = 3, error: type[Exception] = ConnectionError) -> None:
+        self.every, self.calls, self.error = every, 0, error
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
         self.calls += 1
         made: Future[Any] = Future()
         if self.calls % self.every == 0:
-            made.set_exception(ConnectionError("the worker is gone"))
+            made.set_exception(self.error("the worker is gone"))
         else:
             made.set_result(fn(*args, **kwargs))
         return made
@@ -164,8 +164,10 @@ def test_processes_call_functions_and_carry_their_errors() -> None:
     assert "in a worker of the executor" in notes
 
 
-def test_a_lost_part_is_sent_again() -> None:
-    executor = Losing()
+@pytest.mark.parametrize("error", [ConnectionError, TypeError, AttributeError, pickle.PicklingError])
+def test_a_lost_part_is_sent_again(error: type[Exception]) -> None:
+    """Dask tells of a worker that is lost just when its result is there by a TypeError of its own."""
+    executor = Losing(error=error)
     assert RANGE(200).map(double, executor=executor, output_signature=INT64).to_list() == list(range(0, 400, 2))
     assert executor.calls > 3
 

@@ -19,9 +19,19 @@ import pytest
 
 from distinput.kernels import cache, object_code
 from distinput.kernels.checksums import crc32c, scan_records
-from distinput.kernels.kernel import INLINED, WORTH_COMPILING, Bytes, Ints, IntsOut, Kernel, cached_kernels, kernel
+from distinput.kernels.kernel import (
+    INLINED,
+    WORTH_COMPILING,
+    Bytes,
+    BytesOut,
+    Ints,
+    IntsOut,
+    Kernel,
+    cached_kernels,
+    kernel,
+)
 from distinput.kernels.lines import scan_lines
-from distinput.kernels.machine import copy_bytes
+from distinput.kernels.machine import LONGEST_LOOP, copy_bytes, move_bytes
 from distinput.kernels.random_orders import shuffle_steps
 from distinput.kernels.sequence_packing import plan_rows
 from tests.depth import cases, sampled
@@ -181,7 +191,7 @@ def test_a_linked_kernel_copies_by_the_one_function_that_glibc_has_for_this_proc
     from distinput.kernels import compiler
 
     def source(out: Bytes, data: Bytes) -> None:
-        copy_bytes(out, 0, data, 0, data.size)
+        move_bytes(out, 0, data, 0, data.size)
 
     code = compiler.build(source, Kernel(source, source, None).signature, ())
     assert b"\0memmove\0" in code
@@ -189,6 +199,21 @@ def test_a_linked_kernel_copies_by_the_one_function_that_glibc_has_for_this_proc
     out = np.zeros(999, np.uint8)
     object_code.load("source", ["Bytes", "Bytes"], code)(out, np.arange(999).astype(np.uint8))
     assert (out == np.arange(999).astype(np.uint8)).all()
+
+
+def test_bytes_are_copied_and_no_others_are_touched() -> None:
+    def source(out: BytesOut, to: int, data: Bytes, start: int, count: int) -> None:
+        copy_bytes(out, to, data, start, count)
+
+    copy = Kernel(source, source, None).compiled(90)
+    data = np.random.default_rng(1).integers(0, 255, 9000).astype(np.uint8)
+    for count in [*range(300), LONGEST_LOOP - 1, LONGEST_LOOP, LONGEST_LOOP + 1, LONGEST_LOOP + 700]:
+        expected = np.full(9100, 255, np.uint8)
+        expected[7 : 7 + count] = data[13 : 13 + count]
+        for each in (source, copy):
+            out = np.full(9100, 255, np.uint8)
+            each(out, 7, data, 13, count)
+            assert np.array_equal(out, expected), (count, each)
 
 
 @needs_linker

@@ -414,6 +414,13 @@ def gathers(draw: Draw) -> list[Any]:
 
 
 @st.composite
+def copies(draw: Draw) -> list[Any]:
+    data = to_array(draw(st.binary(max_size=400)))
+    to = draw(st.integers(-1, 130) | st.sampled_from([-(2**63), 2**63 - 1]))
+    return [data, out_of(data.size + draw(st.integers(0, 130)), np.uint8), to]
+
+
+@st.composite
 def window_fills(draw: Draw) -> list[Any]:
     sizes = draw(st.lists(st.integers(1, 4), max_size=4))
     waiting = [draw(st.integers(0, size - 1)) for size in sizes]
@@ -686,6 +693,7 @@ def plain_objects(draw: Draw) -> list[Any]:
 
 STRATEGIES: dict[str, st.SearchStrategy[list[Any]]] = {
     "choose_fairly": fair_choices(),
+    "copy_past_caches": copies(),
     "count_values": counts(),
     "crc32": sums_on(),
     "crc32c": any_bytes(),

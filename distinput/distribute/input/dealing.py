@@ -2,8 +2,9 @@
 """Turning elements into the parts of replicas: dealing one to each, cutting a batch, and the tail with too few rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,8 +192,8 @@ class Cutter:
     def __init__(self, spec: Spec, assignment: Assignment, rows: int | None = None) -> None:
         self._structure, self._replicas, self._balanced = spec.structure, assignment.pieces, assignment.balanced
         self._rows = rows if assignment.fixed else None
-        self._last: tuple[list[int], list[tuple[slice, ...]]] = [], []
-        """The rows of the components of the last batch, and how they were cut: those of the next one are mostly as many."""
+        self._last: tuple[list[int], list[Callable[[Any], Any]]] = [], []
+        """The rows of the components of the last batch, and what cuts them: those of the next one are mostly as many."""
         mine = assignment.numbers(0, assignment.each or 0).tolist()  # of each batch, at equal distances
         self._mine = slice(mine[0], mine[-1] + 1, mine[1] - mine[0] if len(mine) > 1 else 1)
 
@@ -203,9 +204,9 @@ class Cutter:
           InvalidArgumentError: components without rows, or with different numbers of rows.
         """
         structure = self._structure
-        leaves = [batch] if structure.is_plain_leaf else structure.folded.flatten(batch)
+        leaves = None if structure.is_plain_leaf else structure.folded.flatten(batch)
         try:
-            rows = [leaf.shape[0] for leaf in leaves]
+            rows = [batch.shape[0]] if leaves is None else [leaf.shape[0] for leaf in leaves]
         except (AttributeError, IndexError):  # of bytes, of a scalar
             raise InvalidArgumentError(_NO_ROWS) from None
         last, full = self._last, self._rows
@@ -215,15 +216,13 @@ class Cutter:
                     f"distribute: all components of a global batch must have as many rows, got {rows}"
                 )
             cut = balanced_slices if self._balanced and full is None else equal_slices
-            cuts = [cut(size if full is None else full, self._replicas)[self._mine] for size in rows]
+            each = [cut(size if full is None else full, self._replicas)[self._mine] for size in rows]
+            cuts = [partial(_parts, slices) if structure.sparse else _cutting(slices) for slices in each]
             last = self._last = rows, cuts  # in one, so that no thread finds only half of it
-        if structure.is_plain_leaf:
-            return PerReplica([batch[part] for part in last[1][0]])
-        if structure.sparse:
-            return structure.build(list(chain.from_iterable(map(_parts, leaves, last[1]))))
-        return structure.build(
-            [PerReplica([leaf[part] for part in parts]) for leaf, parts in zip(leaves, last[1], strict=True)]
-        )
+        if leaves is None:
+            return PerReplica(last[1][0](batch))
+        parts = [cut(leaf) for leaf, cut in zip(leaves, last[1], strict=True)]
+        return structure.build(list(chain.from_iterable(parts) if structure.sparse else map(PerReplica, parts)))
 
     def spec(self, spec: Spec) -> Spec:
         """The spec of a replica's part: the rows divided by R if that is exact, else unknown."""
@@ -237,7 +236,12 @@ class Cutter:
         return leaf.with_shape((part, *leaf.shape[1:]))
 
 
-def _parts(leaf: Any, slices: Sequence[slice]) -> list[PerReplica]:
+def _cutting(slices: tuple[slice, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function, in C if there are several slices: a leaf -> its rows in each of them."""
+    return itemgetter(*slices) if len(slices) > 1 else lambda leaf: (leaf[slices[0]],)
+
+
+def _parts(slices: Sequence[slice], leaf: Any) -> list[PerReplica]:
     """The rows in each slice; of a sparse tensor, those of each of its three arrays."""
     if getattr(type(leaf), "is_sparse", False) is True:
         return list(map(PerReplica, zip(*[sparse_tensor.sparse_rows(leaf, rows) for rows in slices], strict=True)))

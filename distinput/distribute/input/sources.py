@@ -360,7 +360,7 @@ class CutSteps(Steps):
     def __init__(self, source: CutBatches, iterator: Any, seen: SeenShapes) -> None:
         # One worker can run out of batches while others continue only where workers agree on each step.
         super().__init__(source, [iterator], seen, builds=source.agrees)
-        self._cutter, self._mark = source.cutter, getattr(iterator, "mark", partial(mark_of, iterator))
+        self._cut, self._mark = source.cutter.__call__, getattr(iterator, "mark", partial(mark_of, iterator))
         self._each = compress(iterator, repeat(True))  # a loop over it calls no `__iter__` in each step
         if source.agrees:
             self._lockstep = lockstep_of(self._terms, iterator, 1, self._rows, alike=self._terms.alike)
@@ -375,8 +375,8 @@ class CutSteps(Steps):
                 else:
                     return END
             try:
-                leaves_out = self._full and self._terms.leaves_out(self._rows([*self._pending]))
-                step = END if leaves_out else self._cutter(*self._pending)
+                leaves_out = self._full and self._terms.leaves_out(self._rows(self._pending))
+                step = END if leaves_out else self._cut(self._pending[0])
             except Exception:
                 self._pending = []
                 raise
@@ -388,7 +388,7 @@ class CutSteps(Steps):
         if self._full and self._terms.leaves_out(self._rows(parts)):
             lockstep.close()
             return END
-        return self._cutter(parts[0]) if parts else self._build([], self._terms.replicas.count)
+        return self._cut(parts[0]) if parts else self._build([], self._terms.replicas.count)
 
 
 # ----------------------------------------------------------------------------

@@ -63,16 +63,17 @@ def test_a_cut_is_views() -> None:
     assert [leaf.shape for leaf in cutter.spec(spec).tensors("test")] == [(2,), (None, 2)]
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
 @pytest.mark.parametrize("balanced", [False, True])
-def test_each_batch_is_cut_by_its_own_rows(balanced: bool) -> None:
+def test_each_batch_is_cut_by_its_own_rows(balanced: bool, pieces: int) -> None:
     """A cutter keeps how it cut the batch before, which may have had other rows."""
     single, both = TensorSpec([None], "int64"), (TensorSpec([None], "int64"), TensorSpec([None, 2], "int64"))
-    assignment = Assignment(3, 0, period=3, own=3, balanced=balanced)
+    assignment = Assignment(pieces, 0, period=pieces, own=pieces, balanced=balanced)
     cutter, cutters = Cutter(Spec.of(single), assignment), Cutter(Spec.of(both), assignment)
     cut = balanced_slices if balanced else equal_slices
     for rows in (7, 7, 2, 0, 7, 9):
         batch = (np.arange(rows), np.arange(2 * rows).reshape(rows, 2))
-        parts = [[leaf[piece].tolist() for piece in cut(rows, 3)] for leaf in batch]
+        parts = [[leaf[piece].tolist() for piece in cut(rows, pieces)] for leaf in batch]
         assert [part.tolist() for part in cutter(batch[0]).values] == parts[0]
         assert [[part.tolist() for part in leaf.values] for leaf in cutters(batch)] == parts
         with pytest.raises(InvalidArgumentError, match="at least one dimension"):

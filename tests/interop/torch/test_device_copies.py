@@ -310,3 +310,19 @@ def test_steps_arrive_on_a_gpu_while_it_computes(workers: int) -> None:
                 busy = busy @ busy / 4096
                 found.append(step[:, 0].double().sum())
         assert [float(each) for each in found] == expected
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_steps_on_a_gpu_go_to_jax_and_back_without_a_copy() -> None:
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    if jax.default_backend() != "gpu":
+        pytest.skip("jax is installed without CUDA")
+    values = np.arange(64 * 512, dtype=np.float32).reshape(-1, 512)
+    steps = []
+    for step in Loader(Dataset.from_tensor_slices(values).batch(16), device="cuda", prefetch_to_device=2):
+        array = jax.dlpack.from_dlpack(step)
+        back = torch.from_dlpack(array)
+        assert step.data_ptr() == array.unsafe_buffer_pointer() == back.data_ptr()
+        steps.append(np.asarray(array))
+    np.testing.assert_array_equal(np.concatenate(steps), values)
