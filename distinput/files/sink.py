@@ -320,6 +320,11 @@ class Sink(Ending):
         if target is not None:
             target.discard()
 
+    def give_up(self, error: BaseException) -> None:
+        """Discard the file because of an error, which whatever is done with it afterwards tells."""
+        self._failure = self._failure or error
+        self.discard()
+
     def __enter__(self) -> Self:
         return self
 
@@ -357,8 +362,7 @@ class Sink(Ending):
             with naming(self.path, "writing"):
                 yield
         except BaseException as error:
-            self._failure = error
-            self.discard()
+            self.give_up(error)
             raise
 
     def _check_failure(self) -> None:

@@ -11,6 +11,7 @@ from distinput.columns.column import Strings
 from distinput.errors import InvalidArgumentError
 from distinput.files.compression import as_compression
 from distinput.files.manifest import FileTable
+from distinput.files.paths import local_path
 from distinput.files.source import FileStream, read_spans, size_of
 from distinput.formats.format import Fragment, PlacedBlocks, Position, check_reached, rows_in
 from distinput.formats.span_format import Found, Ints, Piece, SpanFormat
@@ -128,8 +129,9 @@ class FixedLengthRecords(SpanFormat):
                     raise self._too_short(path, header)
                 return source, 0
             if source.size is None:
+                who = "a pipe has" if local_path(path) is not None else "its server tells"
                 raise InvalidArgumentError(
-                    f"{path}: a pipe has no size, so its last record cannot be determined; save it to a file"
+                    f"{path}: {who} no size, so its last record cannot be determined; save it to a file"
                 )
             check_reached(path, self._count(path, source.size), position["row"], "record")
             source.go_to(first)

@@ -15,7 +15,7 @@ from distinput.arrow.validity import items_of
 from distinput.columns.column import Ints
 from distinput.errors import DataLossError, InvalidArgumentError
 from distinput.files.paths import local_path
-from distinput.files.range_requests import FileMetadata
+from distinput.files.range_requests import FileMetadata, sends_whole
 from distinput.files.remote import RemoteFile
 from distinput.files.source import (
     HINTS,
@@ -418,6 +418,8 @@ def _end(path: str, stamp: str) -> tuple[int, FileMetadata | None, bytes]:
         size = facts.size
     if size is None:
         size, facts = size_of(path), None
+        if not size and local_path(path) is None:  # its server tells none
+            raise sends_whole(path)
     return size, facts, read_range(path, max(0, size - _TAIL_BYTES), size, facts)
 
 

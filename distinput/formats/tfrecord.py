@@ -236,14 +236,18 @@ class TFRecordWriter:
 
     def _write_out(self, *, flush: bool = False) -> None:
         """Hand the records that wait to the sink, framed in one call."""
-        waiting, self._waiting, self._places = self._waiting, [], []
-        if waiting:
-            sizes = np.fromiter(map(len, waiting), np.int64, len(waiting))
-            self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), np.append(0, sizes.cumsum())))
-            if self._sizes is not None:
-                self._sizes.append(sizes + _FRAME)
-        if flush:
-            self._sink.flush()
+        try:
+            waiting, self._waiting, self._places = self._waiting, [], []
+            if waiting:
+                sizes = np.fromiter(map(len, waiting), np.int64, len(waiting))
+                self._sink.write(framed(np.frombuffer(b"".join(waiting), np.uint8), np.append(0, sizes.cumsum())))
+                if self._sizes is not None:
+                    self._sizes.append(sizes + _FRAME)
+            if flush:
+                self._sink.flush()
+        except BaseException as error:  # writing on would leave a file with a gap
+            self._sink.give_up(error)
+            raise
         if not self._sink.closed:
             self._places = [None] * _PLACES
 

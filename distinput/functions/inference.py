@@ -214,7 +214,7 @@ def _look_into(value: Any, found: set[int], seen: set[int], depth: int) -> None:
         return
     seen.add(id(value))
     whole_float = isinstance(value, float) and value.is_integer()
-    if whole_float or (isinstance(value, int | np.integer) and not isinstance(value, bool)):
+    if whole_float or (isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)):
         found.add(int(value))
     elif isinstance(value, tuple | list | frozenset | set | Mapping):
         if len(value) <= 4 * _MOST_NUMBERS:

@@ -37,6 +37,8 @@ def layout(node: Node) -> str:
 
 def _numbers(value: Any) -> str:
     """A whole number, or several; empty for anything else."""
+    if isinstance(value, np.timedelta64):  # NumPy counts it among the integers
+        return str(value.view(np.int64))
     if isinstance(value, int | np.integer):
         return str(int(value))
     if isinstance(value, Neighbours):

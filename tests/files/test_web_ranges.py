@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import distinput as di
-from distinput.errors import DataLossError, NotFoundError, UnimplementedError
+from distinput.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 from distinput.files.retries import Retries
 from distinput.files.source import FileStream
 from distinput.testing.range_server import RangeServer
 from tests.files.strange_server import Answer, StrangeServer
+from tests.traced_memory import peak_memory
 
 pytestmark = pytest.mark.needs("aiohttp")
 
@@ -187,6 +188,36 @@ def test_a_file_that_is_sent_whole_and_ends_before_a_position_is_told(size: int)
         ),
     ):
         FileStream(f"{server.url}/a.txt", start=800)
+
+
+def test_a_server_that_tells_no_size_is_told_where_the_end_of_a_file_is_needed(tmp_path: Path) -> None:
+    def change(answer: Answer) -> None:
+        answer.status, answer.headers, answer.body = 200, {}, contents(tmp_path / "a.parquet")
+        if not answer.path.endswith("a.parquet"):
+            answer.fail(404)
+
+    with StrangeServer(b"", change) as server:
+        for kind in (di.data.FileDataset, di.data.ParquetDataset):
+            with pytest.raises(UnimplementedError, match=r"/a.parquet: its server ignores requests .*; copy the file"):
+                kind(f"{server.url}/a.parquet").to_list()
+        with pytest.raises(InvalidArgumentError, match=r"its server tells no size, so its last record .*; save it"):
+            di.data.FixedLengthRecordDataset(f"{server.url}/a.parquet", 4).to_list()
+
+
+@pytest.mark.parametrize("status", [200, 206])
+def test_no_more_is_kept_of_an_answer_than_was_asked_for(status: int) -> None:
+    """Of a file that is sent whole nobody knows how long it is, if its server does not say."""
+    content = CONTENT * 16_000
+
+    def change(answer: Answer) -> None:
+        answer.status, answer.headers, answer.body = status, {}, content
+
+    def first_record() -> None:
+        with StrangeServer(b"", change) as server, iter(di.data.TextLineDataset(f"{server.url}/a.txt")) as lines:
+            assert next(lines) == LINES[0]
+
+    first_record()  # what is loaded for the web is no matter here
+    assert peak_memory(first_record) < len(content) / 3
 
 
 @pytest.mark.parametrize("says_none_alone", [False, True])

@@ -4,6 +4,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -220,6 +221,22 @@ def test_a_writer_that_was_given_up_takes_no_record(tmp_path: Path) -> None:
         raise KeyError
     with pytest.raises(ValueError, match="closed"):
         writer.write(b"a")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), KeyboardInterrupt()])
+def test_records_that_could_not_be_framed_leave_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    writer = TFRecordWriter(tmp_path / "a.tfr", index=True)
+    writer.write(b"one")
+    with monkeypatch.context() as patched:
+        patched.setattr("distinput.formats.tfrecord.frame_records", Mock(side_effect=error))
+        with pytest.raises(type(error)):
+            writer.flush()
+    for go_on in (lambda: writer.write(b"two"), writer.flush, writer.close):
+        with pytest.raises(OSError, match=r"a\.tfr: was given up.*since writing failed"):
+            go_on()
     assert not list(tmp_path.iterdir())
 
 

@@ -54,6 +54,13 @@ def test_a_made_up_dataset_is_one_of_elements_in_memory() -> None:
     assert inner.batch(2).element_spec == di.TensorSpec([None], "int64")
 
 
+def test_a_difference_of_times_that_a_function_refers_to_is_no_number() -> None:
+    second = np.timedelta64(1, "s")
+    numbers = Dataset.from_generator(lambda: iter(range(3)), output_signature=INT64)
+    spec = numbers.map(lambda n: np.arange(3) * second * n).element_spec
+    assert spec == di.TensorSpec([3], "timedelta64[s]")
+
+
 def test_numbers_in_the_code_of_a_function_are_tried_with_their_neighbours() -> None:
     limit = 500
 

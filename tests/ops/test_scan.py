@@ -54,9 +54,10 @@ def test_the_argument_must_be_a_function() -> None:
         RANGE(3).scan(0, 1)
 
 
-def test_the_carried_value_is_in_the_state() -> None:
-    dataset = RANGE(5).scan(np.int64(0), lambda s, x: (s + x, s))
+@pytest.mark.parametrize("begin", [np.int64(0), *[np.timedelta64(0, unit) for unit in ("D", "ms", "ns", "Y")]])
+def test_the_carried_value_is_in_the_state(begin: Any) -> None:
+    dataset = RANGE(5).scan(begin, lambda s, x: (s + x, s))
     it = iter(dataset)
     for _ in range(3):
         next(it)
-    assert [int(x) for x in dataset.restore(it.state())] == [3, 6]
+    assert list(dataset.restore(it.state())) == [begin + 3, begin + 6]

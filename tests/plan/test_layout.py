@@ -14,6 +14,10 @@ Dataset: Any = di.data.Dataset
     "dataset, text",
     [
         (Dataset.range(4).batch(np.int64(2)), "batch(batch_size=2, drop_remainder=0; range(first=0, stop=4, step=1))"),
+        (
+            Dataset.range(4).scan(np.timedelta64(7, "ms"), lambda s, x: (s, x)),
+            "scan(initial_state=7; range(first=0, stop=4, step=1))",
+        ),
         (Dataset.range(4).map(abs).prefetch(2), "map(processes=0; range(first=0, stop=4, step=1))"),
         (Dataset.range(4).batch(3).rebatch([1, 2]), None),
         (Dataset.zip(Dataset.range(1), Dataset.range(2)), None),
