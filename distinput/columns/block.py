@@ -294,6 +294,9 @@ class ColumnBlock(Block):
         each = [*[column.beside() for column in before], last.values()]
         if self.structure.is_flat_tuple:
             return abreast(each, scalars=all(column.inner == () for column in self.columns))
+        lengths = list(map(len, self.columns))
+        if len(set(lengths)) > 1:  # `map` would end with the shortest one in silence
+            raise ValueError(f"the columns of a block differ in length: {lengths}")
         return map(self.structure.build_of, *each)
 
     @property

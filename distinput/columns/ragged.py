@@ -190,7 +190,8 @@ class RaggedBatches(Spans):
             each = _gathered_each(flat, data, starts, stops, own)
         kind = ragged_tensors.RaggedTensor
         for values, start, stop in zip(each, (after - counts).tolist(), after.tolist(), strict=True):
-            yield kind(values, own[start:stop])
+            # Nobody who keeps one batch keeps what others of its block have.
+            yield kind(values, own[start:stop] if data is None else own[start:stop].copy())
 
     def rows(self, start: int, stop: int, step: int = 1) -> "RaggedBatches":
         return RaggedBatches(self.flat, self.starts[start:stop:step], self.sizes[start:stop:step])

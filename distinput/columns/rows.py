@@ -17,7 +17,7 @@ from distinput.columns.column import Array, Column, Dense, Strings
 from distinput.columns.regroup import as_ragged_tensors, column_of_values, joining, loose_rows
 from distinput.columns.state import Mark, State
 from distinput.names.lazy import later
-from distinput.values.buffers import LARGE_MOST_BYTES, copy_of, empty, most_in_caches
+from distinput.values.buffers import LARGE_MOST_BYTES, copy_of, counts_are_exact, empty, most_in_caches
 from distinput.values.spec import LeafSpec, RaggedTensorSpec, Spec
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class Together:
                 self._size = 0
                 return 0
             self._size = self.group
-            past = most_in_caches() < nbytes * self.group <= LARGE_MOST_BYTES // 4
+            past = counts_are_exact() and most_in_caches() < nbytes * self.group <= LARGE_MOST_BYTES // 4
             for key, array in plain.items():
                 self._arrays[key] = empty((self.group, *array.shape), array.dtype)
                 self._rows[key] = list(self._arrays[key])

@@ -164,9 +164,9 @@ class TFRecordOptions:
         as_compression(self.compression_type)
 
 
-_PLACE, _PLACES = 1 << 12, 1 << 10
-"""Bytes of a record that waits in one place, and how many places there are: small records are not summed up, which would take
-longer than to keep them."""
+_SMALL, _PLACES, _SHARE = 1 << 12, 1 << 10, 1 << 6
+"""A record of up to so many bytes waits in one of so many places: small ones are not summed up, which would take longer than to
+keep them. Larger ones take a place for each share."""
 _FRAME = HEADER + FOOTER
 
 
@@ -209,7 +209,7 @@ class TFRecordWriter:
           ValueError: the writer is closed, or the record is nothing of this kind.
           OSError: the record, or an earlier one, could not be written; the file is discarded.
         """
-        if type(record) is bytes and len(record) <= _PLACE:
+        if type(record) is bytes and len(record) <= _SMALL:
             try:
                 self._places.pop()
                 self._waiting.append(record)
@@ -218,7 +218,7 @@ class TFRecordWriter:
                 pass
         payload = self._payload(record)
         self._waiting.append(payload)
-        del self._places[-1 - len(payload) // _PLACE :]
+        del self._places[-1 - len(payload) // _SHARE :]
         if not self._places:
             self._write_out()
 

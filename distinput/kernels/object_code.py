@@ -30,7 +30,7 @@ else:
     llvm = later("llvmlite.binding")  # shared libraries are loaded without it
 
 # For what compiles: they take longer than all that loads a kernel.
-fcntl, pathlib, uuid = library("fcntl"), library("pathlib"), library("uuid")
+fcntl, pathlib, uuid, util = map(library, ("fcntl", "pathlib", "uuid", "importlib.util"))
 
 ENTRY = "distinput_kernel"
 """The name of the function in the code of a kernel that Python calls."""
@@ -152,7 +152,7 @@ def _compiled_by_and_for() -> tuple[object, ...]:
 def _version(package: str) -> str:
     """The text of its version; empty if it cannot be found, which the compiler will tell of."""
     with contextlib.suppress(OSError, ValueError):
-        found = PathFinder.find_spec(package)
+        found = PathFinder.find_spec(package) or util.find_spec(package)  # what has a finder of its own
         if found and found.origin:
             with open(os.path.join(os.path.dirname(found.origin), "_version.py"), encoding="utf-8") as opened:
                 return opened.read()

@@ -153,10 +153,10 @@ class GlobalShuffle(Shuffled):
     def _decodes_all(self, rows: int, most: int) -> bool:
         """Whether so many rows take no more than `most` bytes, and the first of them no less work than all of them."""
         return (
-            self.spec.is_sized
-            and rows <= _AHEAD_ROWS
-            and rows * self.spec.row_bytes <= most
+            rows <= _AHEAD_ROWS
             and not all(getattr(step, "fetches_few", True) for step in walk(self.input))
+            and self.spec.is_sized
+            and rows * self.spec.row_bytes <= most
         )
 
     def _numbers(self, state: State, begin: int, size: int) -> Ints:

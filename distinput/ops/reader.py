@@ -517,7 +517,7 @@ class Reader(FileReader):
     @property
     def fetches_few(self) -> bool:
         """Whether one record is fetched with less work than a large part of its file, as far as the first file tells."""
-        with suppress(Exception):  # which `fetch` raises
+        with suppress(Exception), self._recent.of(self._first_name):  # which `fetch` raises
             return self.format.fetches_few(self._first_name)
         return True
 

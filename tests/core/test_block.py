@@ -131,3 +131,10 @@ def test_a_failure_is_a_block_without_rows() -> None:
             lost()
     with pytest.raises(IndexError):
         failure.row(0)
+
+
+@pytest.mark.parametrize("nest", [(0, 0), {"a": 0, "b": 0}])
+def test_columns_of_unequal_length_are_an_error(nest: Any) -> None:
+    block = ColumnBlock(structure_of(nest), [Dense(np.arange(4)), Dense(np.arange(3))], 4)
+    with pytest.raises(ValueError, match=r"length|shorter"):
+        list(block.elements())

@@ -162,3 +162,11 @@ def test_what_many_look_at_cannot_be_written_to() -> None:
     block = frozen(ColumnBlock(LEAF, [column([[[1], [2]]])], 1))
     with pytest.raises(ValueError, match="read-only"):
         block.row(0).values[0] = 3
+
+
+def test_a_batch_that_is_gathered_keeps_no_other_one() -> None:
+    rows = Ragged(Dense(np.arange(60)), np.arange(58, -2, -2), np.full(30, 2))
+    batches = list(RaggedBatches(rows, np.arange(0, 30, 3), np.full(10, 3)).values())
+    assert batches[4].to_list() == [[34, 35], [32, 33], [30, 31]]
+    assert batches[4].values.base.nbytes == batches[4].values.nbytes
+    assert batches[4].row_splits.base is None

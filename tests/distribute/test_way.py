@@ -124,7 +124,7 @@ def test_from_the_strategy_to_the_distributed_dataset(
 @pytest.mark.parametrize(
     "make, policy, workers, functions, up",
     [
-        (numbers, POLICY.DATA, 1, 36, 0),
+        (numbers, POLICY.DATA, 1, 37, 0),
         (numbers, POLICY.DATA, 2, 65, 4),
         (chosen, POLICY.DATA, 2, 73, 4),
         (numbers, POLICY.OFF, 2, 59, 4),

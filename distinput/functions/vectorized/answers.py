@@ -735,7 +735,12 @@ class Rules:
 
     def __init__(self, *, measured: bool) -> None:
         self.measured = measured
+        self.outside: list[Any] = []  # arrays that no function made
         self._compared: dict[Any, int] = {}
+
+    def is_outside(self, array: Any) -> bool:
+        """Whether it has memory of an array that no function made; such a one is read-only already, or the user's."""
+        return any(np.may_share_memory(array, other) for other in self.outside)
 
     def ufunc(self, ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
         """A ufunc, or one of its methods, called with stand-ins."""

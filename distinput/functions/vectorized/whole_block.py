@@ -49,11 +49,9 @@ class ConstantArray(np.ndarray[Any, Any]):
 
     Attributes:
       rules: for the stand-ins.
-      outside: the function did not make it, and it is read-only.
     """
 
     rules: Rules
-    outside = False
 
     def __array_finalize__(self, source: Any) -> None:
         rules = getattr(source, "rules", None)
@@ -69,7 +67,7 @@ class ConstantArray(np.ndarray[Any, Any]):
             if not any(part.ndim for part in parts):  # a row is a view: a change of one is seen in the other
                 rows.own = False
                 owner: Any = self
-                while isinstance(owner, np.ndarray) and not getattr(owner, "outside", False):
+                while isinstance(owner, np.ndarray) and not self.rules.is_outside(owner):
                     owner.flags.writeable = False
                     owner = owner.base
             return rows
@@ -398,7 +396,8 @@ class Transplant:
                     f"they are read-only (`{name}.flags.writeable = False`)"
                 )
             self._arrays.append((array, array.copy(), name))
-        table.outside, table.flags.writeable = True, False
+        table.flags.writeable = False
+        self._rules.outside.append(array)
         return table
 
 
@@ -558,7 +557,12 @@ def _as_element(value: Any, said: Spec | None) -> Any:
     structure = _structure(value)
     stated = leaves_for(structure, said) or (None,) * structure.num_leaves
     leaves = zip(structure.flatten(value), stated, strict=True)
-    return structure.build([leaf if _is_leaf(leaf) else _constant(leaf, spec) for leaf, spec in leaves])
+    return structure.build([_number(leaf) if _is_leaf(leaf) else _constant(leaf, spec) for leaf, spec in leaves])
+
+
+def _number(leaf: StandIn) -> StandIn:
+    """An array without dimensions is a number to the next function."""
+    return leaf if leaf.ndim or leaf.number else StandIn(leaf.block, leaf.rules)
 
 
 def _constant(value: Any, spec: LeafSpec | None) -> Any:
@@ -567,7 +571,10 @@ def _constant(value: Any, spec: LeafSpec | None) -> Any:
     adopted = adopt(value)
     if isinstance(adopted, dict):
         raise Refused("it returns a table")
-    return as_stated(np.asarray(adopted) if isinstance(adopted, np.ndarray) else adopted, spec)
+    if isinstance(adopted, np.ndarray):
+        adopted = adopted.view(np.ndarray)
+        adopted.flags.writeable = False  # the next function may pick rows of it, which views would change
+    return as_stated(adopted, spec)
 
 
 def _column(leaf: Any, size: int, taken: set[int]) -> Any:

@@ -189,3 +189,47 @@ def test_numbers_may_be_changed_where_numpy_gives_another_one() -> None:
     dataset = di.data.Dataset.from_tensor_slices(rows).map(summed)
     assert list(dataset) == (2 * (rows[:, 0] + rows.sum(axis=1))).tolist()
     assert "whole blocks" in str(dataset.explain())
+
+
+def added_where_it_is_77(y: Any) -> Any:
+    z = y
+    y += y == 77
+    return z
+
+
+@pytest.mark.parametrize("first", [lambda x: np.where(x > 50, x, -x), np.copy], ids=["where", "copy"])
+def test_an_array_without_dimensions_is_a_number_to_the_next_function(first: Callable[..., Any]) -> None:
+    rows = di.data.Dataset.from_tensor_slices(mostly(1, 77))
+    auto, each = [
+        rows.map(first, vectorize=vectorize).map(added_where_it_is_77, vectorize=vectorize)
+        for vectorize in ("auto", False)
+    ]
+    assert auto.to_list() == each.to_list()
+
+
+def beside_zeros(x: Any) -> Any:
+    return x, np.zeros((90, 2))
+
+
+def changed_by_a_view_before(x: Any, zeros: Any) -> Any:
+    view = zeros[77:78]
+    row = np.asarray(zeros)[x]
+    view += 1
+    return row * 1
+
+
+def test_a_constant_of_the_function_before_may_be_changed_by_a_view() -> None:
+    rows = di.data.Dataset.from_tensor_slices(mostly(1, 77))
+    auto, each = [
+        rows.map(beside_zeros, vectorize=vectorize).map(changed_by_a_view_before, vectorize=vectorize)
+        for vectorize in ("auto", False)
+    ]
+    np.testing.assert_array_equal(np.stack(auto.to_list()), np.stack(each.to_list()))
+
+
+def test_an_array_of_the_user_stays_writable() -> None:
+    table = np.arange(10)
+    rows = di.data.Dataset.range(1000).map(lambda x: x % 7)
+    rows.map(lambda x: (x, table)).map(lambda x, t: np.asarray(t)[x]).to_list()
+    rows.map(lambda x: np.asarray(np.broadcast_to(table, (10,)))[x]).to_list()
+    table[0] = 5
