@@ -484,7 +484,7 @@ class Transformations(Generic[T_co]):
         Shapes: unchanged. State: seed, epoch and position. The elements are read by position: directly if the input has random
         access (arrays, ranges, local Arrow and npy files, and what is derived from them), otherwise from the nearest position that
         can be reached (Parquet pages; fixed-length records, whose number `assert_cardinality` must state), up to 128 MB at a time,
-        or a sixteenth of the free memory up to 512 MB.
+        or a thirty-second of the free memory up to 512 MB; while they are put in order, three times as much.
 
         Args:
           seed: any integer; None draws one, which the state remembers.

@@ -150,6 +150,7 @@ class RemoteStream(RemoteFile):
     def __init__(self, path: str, size: int, facts: FileMetadata | None = None) -> None:
         super().__init__(path, size, facts)
         self.stop = size
+        self.tells_version = False  # whether answers do, not only who was asked about the file
         self.requested: Callable[[], None] | None = None
         self._requested = 0
         self._passed = 0  # bytes read in order, which say how far ahead reading pays

@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -588,6 +588,7 @@ def _opened(path: str, start: int) -> RemoteStream | None:
         stream = _remote(path, RemoteStream)
     else:
         stream = RemoteStream(path, answer.facts.size, answer.facts)
+        stream.tells_version = bool(answer.facts.etag or answer.facts.written)
     if stream is not None:
         _follow_hints(stream)
         if answer is not None:
@@ -598,22 +599,26 @@ def _opened(path: str, start: int) -> RemoteStream | None:
 
 
 def _opened_again(path: str, start: int, facts: FileMetadata) -> RemoteStream | None:
-    """Open a file of which these facts were told before, and read far ahead at once; None: it is another one now.
+    """Open a file of which an answer told these facts before, and read far ahead at once; None: it is another one now.
 
-    So is one where answers do not tell the version of the file.
+    So is one that is not there, or may not be read: who opens it as usual is told so.
     """
-    system = file_system(path)[0]
-    told = (facts.etag or facts.written) and (is_web(system) or hasattr(system, "described_parts"))
-    if not told or facts.size is None or start >= facts.size or local_cache() is not None:
+    if facts.size is None or start >= facts.size or local_cache() is not None:
         return None
     stream = RemoteStream(path, facts.size, facts)
+    stream.tells_version = True
     _follow_hints(stream)
-    with suppress(DataLossError), ExitStack() as stack, naming(path):
-        stack.enter_context(stream)
-        stream.read_far(start, room_for(_BEGINNING_BYTES))
-        stack.pop_all()
-        return stream
-    return None
+    try:
+        with ExitStack() as stack, naming(path):
+            stack.enter_context(stream)
+            stream.read_far(start, room_for(_BEGINNING_BYTES))
+            stack.pop_all()
+            return stream
+    except Exception as error:
+        refused = isinstance(error, DataLossError | OSError) or 400 <= getattr(error, "status", 0) < 500
+        if not refused:
+            raise
+        return None
 
 
 def _follow_hints(stream: RemoteStream) -> None:
@@ -628,7 +633,7 @@ def _follow_hints(stream: RemoteStream) -> None:
 def _note_read(stream: RemoteStream) -> None:
     """Note that a large file was read to the end of what was wanted of it."""
     end = min(stream.stop, stream.size)
-    if stream.facts is not None and stream.tell() >= end > _BEGINNING_BYTES:
+    if stream.tells_version and stream.facts is not None and stream.tell() >= end > _BEGINNING_BYTES:
         if len(_READ_ON) >= _MOST_FACTS:
             _READ_ON.clear()
         _READ_ON[stream.path] = stream.facts

@@ -164,7 +164,7 @@ class TFRecordOptions:
         as_compression(self.compression_type)
 
 
-_SMALL, _PLACES, _SHARE = 1 << 12, 1 << 10, 1 << 6
+_SMALL, _PLACES, _SHARE = 1 << 10, 1 << 9, 1 << 7
 """A record of up to so many bytes waits in one of so many places: small ones are not summed up, which would take longer than to
 keep them. Larger ones take a place for each share."""
 _FRAME = HEADER + FOOTER

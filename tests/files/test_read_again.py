@@ -14,6 +14,7 @@ from distinput.errors import NotFoundError
 from distinput.files import mounts, remote, source
 from distinput.files.mounts import mount
 from distinput.files.remote import RemoteStream
+from distinput.testing import range_server
 from distinput.testing.range_server import RangeServer
 
 UNIT = 1 << 10
@@ -133,3 +134,39 @@ def test_where_answers_do_not_tell_the_version_the_size_is_asked_for(tmp_path: P
     replace(tmp_path, NEW[kind])
     assert data.to_list() == NEW[kind].splitlines()
     assert not far
+
+
+@pytest.mark.parametrize("kind", NEW)
+def test_a_version_that_only_the_answer_to_head_tells_is_not_believed(
+    tmp_path: Path, far: list[int], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    send = range_server._Handler.send_header
+
+    def without_version(self: Any, name: str, value: str) -> None:
+        if self.command == "HEAD" or name not in ("ETag", "Last-Modified"):
+            send(self, name, f"{value.partition('/')[0]}/*" if name == "Content-Range" else value)
+
+    monkeypatch.setattr(range_server._Handler, "send_header", without_version)
+    (tmp_path / "a").write_bytes(OLD)
+    with RangeServer(tmp_path) as server:
+        data = lines(server)
+        assert data.to_list() == OLD.splitlines()
+        replace(tmp_path, NEW[kind])
+        assert data.to_list() == NEW[kind].splitlines()
+    assert not far
+
+
+def test_a_file_that_may_not_be_read_any_more_is_told_as_the_first_time(
+    tmp_path: Path, far: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    (tmp_path / "a").write_bytes(OLD)
+    with RangeServer(tmp_path) as server:
+        data = lines(server)
+        data.to_list()
+        monkeypatch.setattr(range_server._Handler, "do_GET", lambda self: self.send_error(403))
+        monkeypatch.setattr(range_server._Handler, "do_HEAD", lambda self: self.send_error(403))
+        with pytest.raises(PermissionError, match="/a"):
+            data.to_list()
+    assert far == [0]

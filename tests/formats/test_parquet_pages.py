@@ -297,7 +297,7 @@ def test_how_many_rows_a_global_shuffle_reads_together_changes_nothing(
     [
         (None, False, [ROWS]),
         (1 << 30, False, [ROWS]),
-        (100 * ROWS, False, [1, 64, 468, 67]),
+        (200 * ROWS, False, [1, 64, 468, 67]),
         (1 << 30, True, [1, 64, ROWS - 65]),
     ],
 )

@@ -284,7 +284,7 @@ def applied(rules: "Rules", ufunc: Any, inputs: Sequence[Any], options: dict[str
             raise Unfit  # the sign of a NaN that was computed is not defined
         result = StandIn(made, rules, own=True)
     elif name in _MEASURED:
-        result = rules.measure(name, made, inputs, lambda *values: ufunc(*values, **options))
+        result = rules.measure(name, made, inputs, lambda *values: ufunc(*values, **options), options=options)
     else:
         raise Refused(f"np.{name} has no rule")
     return result if target is None else _in_place(result, target)
@@ -435,7 +435,8 @@ def _entered(function: Any) -> None:
             if name in ("max", "min", "amax", "amin", "median") and a.dtype.kind == "f":
                 _check_signs(a.block, made)
             return StandIn(made, rules, own=True)
-        return rules.measure(name, made, (a,), lambda value: function(value, axis=axis, **options), _WEIGHT)
+        options["axis"] = axis
+        return rules.measure(name, made, (a,), lambda value: function(value, **options), _WEIGHT, options)
 
 
 for _name in ("all", "any", "argmax", "argmin", "max", "mean", "median", "min", "prod", "std", "sum", "var"):
@@ -763,7 +764,13 @@ class Rules:
             raise Refused(f"np.{function.__name__} is called in a way that has no rule ({error})") from error
 
     def measure(
-        self, name: str, made: Any, inputs: Sequence[Any], call: Callable[..., Any], weight: int = 1
+        self,
+        name: str,
+        made: Any,
+        inputs: Sequence[Any],
+        call: Callable[..., Any],
+        weight: int = 1,
+        options: Any = None,
     ) -> StandIn:
         """`made`, if calls for single elements give the same bits.
 
@@ -773,6 +780,7 @@ class Rules:
           inputs: stand-ins and constants.
           call: the operation for one element.
           weight: for how many values one counts; a sum shows at once where it is added up in another order.
+          options: of the operation: with others, it is another one.
 
         Raises:
           Refused: they do not, or nothing may be measured.
@@ -780,7 +788,7 @@ class Rules:
         if not self.measured:
             raise Refused(f"np.{name} is not exact by construction; vectorize=True measures whether it is here")
         shapes = [(v.shape, v.dtype, v.block.strides[1:]) if isinstance(v, StandIn) else np.shape(v) for v in inputs]
-        key = (name, str(shapes))
+        key = (name, str(shapes), str(options))
         known = self._compared.get(key, 0)
         size = max(1, made.size // max(1, len(made))) * weight
         rows = min(len(made), max(_LATER, -(-(_VALUES - known) // size)))
