@@ -77,18 +77,15 @@ def _goal(beside: str, ours: float, target: float, limits: Sequence[tuple[str, f
 def own_goals(result: Mapping[str, Any]) -> list[Goal]:
     """Those of our own figures that are not to be exceeded."""
     ours, (unit, count) = ours_of(result), next(iter(result["units"].items()))
-    limits = [median(other["seconds"]) / count for other in result["contenders"] if other["kind"] == "limit"]
     made = []
     for name, most in ours["most"].items():
         if name == "seconds":
-            value, least = median(ours["seconds"]) / count, min(limits, default=0.0)
-            words = [duration(each, unit) for each in (value, most, least)]
+            value = median(ours["seconds"]) / count
+            words = [duration(value, unit), duration(most, unit)]
         else:
-            value, least = ours["facts"][name], 0.0
+            value = ours["facts"][name]
             words = [f"{name} {value:,.6g}", f"{most:,.6g}"]
-        beyond = least > most
-        wanted = f"the limit, {words[2]} (for {words[1]})" if beyond else f"at most {words[1]}"
-        made.append(Goal("ours", words[0], wanted, value <= max(most, least), beyond=beyond))
+        made.append(Goal("ours", words[0], f"at most {words[1]}", value <= most))
     return made
 
 

@@ -106,13 +106,6 @@ def test_what_is_reached_comes_first_and_then_what_falls_short() -> None:
     ]
 
 
-def test_a_time_that_no_limit_has_is_that_of_the_fastest_limit() -> None:
-    ours = contender("distinput", "ours", 1.1, most={"seconds": 0.0005})
-    for seconds, answer in [(1.0, "**no**"), (1.2, "yes")]:
-        text, _ = page([result("copies", ("8 MiB", [ours, contender("memcpy", "limit", seconds)]))])
-        assert f"ours 1.1 ms/element, to reach the limit, {seconds:g} ms/element (for 500 us/element) {answer}" in text
-
-
 def test_a_target_beyond_the_fastest_limit_is_reached_with_the_limit() -> None:
     def reached(seconds: float) -> tuple[bool, str]:
         contenders = [
