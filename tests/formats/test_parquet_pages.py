@@ -316,6 +316,15 @@ def test_rows_are_decoded_once_where_there_is_memory(
     assert seen == sizes
 
 
+def test_a_few_texts_do_not_tell_how_long_the_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"s": [b"text"] * 10_000}), path)
+    seen: list[int] = []
+    monkeypatch.setattr(Parquet, "fetch", partialmethod(_noting, seen, Parquet.fetch))
+    assert len(list(di.data.ParquetDataset(path).global_shuffle(seed=1).batch(100))) == 100
+    assert seen == [1, 64, 4096, 5839]  # and not all that would fit if they were as short as the first ones
+
+
 def _noting(self: Parquet, seen: list[int], fetch: Any, path: str, rows: Any) -> Any:
     seen.append(len(rows))
     return fetch(self, path, rows)
