@@ -62,16 +62,23 @@ def filled(x: Any) -> Any:
 
 
 @contextmanager
-def dask(workers: int = 2) -> Iterator[Any]:
-    from distributed import Client, LocalCluster
+def dask() -> Iterator[Any]:
+    from distributed import Client
 
-    with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=2 // workers, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
-        ) as cluster,
-        Client(cluster) as client,
-        client.get_executor() as executor,
-    ):
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(0, 0, inputs=2) as cluster:
+        cluster.wait()
+        with Client(cluster.address) as client, client.get_executor() as executor:
+            yield executor
+
+
+@contextmanager
+def dask_on_threads() -> Iterator[Any]:
+    from distributed import Client
+
+    own: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "silence_logs": "CRITICAL"}
+    with Client(n_workers=1, threads_per_worker=2, **own) as client, client.get_executor() as executor:
         yield executor
 
 
@@ -125,7 +132,7 @@ def ray() -> Iterator[Any]:
 
 KINDS = {
     "dask": dask,
-    "dask on threads": partial(dask, 1),
+    "dask on threads": dask_on_threads,
     "interpreters": interpreters,
     "loky": loky,
     "mpi": mpi,

@@ -155,19 +155,18 @@ def test_a_strategy_does_not_divide_a_job() -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Any:
-    distributed = pytest.importorskip(
-        "distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)"
-    )
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
-    ) as cluster:
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(0, 0, inputs=2) as cluster:
+        cluster.wait()
         yield cluster
 
 
 @pytest.mark.parametrize("mode, times", [("distributed_epoch", 1), ("parallel_epochs", 2)])
 def test_clients_of_a_cluster_share_a_job(cluster: Any, mode: str, times: int) -> None:
     """Each has a connection of its own, as programs have."""
-    where = cluster.scheduler_address
+    where = cluster.address
     with iter(consumer("shuffle", where, mode, mode)) as one, iter(consumer("shuffle", where, mode, mode)) as other:
         found = [int(next(each)) for _ in range(8) for each in (one, other)]
         state = json.loads(json.dumps(one.state()))
@@ -181,7 +180,7 @@ def test_clients_of_a_cluster_share_a_job(cluster: Any, mode: str, times: int) -
 def test_who_asks_a_cluster_at_the_same_time_is_told_one_answer(cluster: Any) -> None:
     from distributed import Client
 
-    with ThreadPoolExecutor(4) as threads, Client(cluster, set_as_default=False) as client:
+    with ThreadPoolExecutor(4) as threads, Client(cluster.address, set_as_default=False) as client:
         services = [_Dask(client, owned=False) for _ in range(4)]
         for word in range(20):
             answers = threads.map(_Dask.first, services, [f"asked-{word}"] * 4, range(4))
@@ -193,9 +192,9 @@ def test_who_asks_a_cluster_at_the_same_time_is_told_one_answer(cluster: Any) ->
 def test_a_scheduler_that_has_forgotten_the_job_ends_it(cluster: Any) -> None:
     from distributed import Client
 
-    with iter(consumer("map", cluster.scheduler_address, "forgotten")) as elements:
+    with iter(consumer("map", cluster.address, "forgotten")) as elements:
         next(elements)
-        with Client(cluster, set_as_default=False) as client:
+        with Client(cluster.address, set_as_default=False) as client:
             for name in client.list_datasets():
                 client.unpublish_dataset(name)
         with pytest.raises(UnavailableError, match="no longer knows the job 'forgotten'"):

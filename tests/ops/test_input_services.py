@@ -41,7 +41,6 @@ def slowly(x: Any) -> Any:
 
 def fatal(x: Any) -> Any:
     if x == 20:
-        time.sleep(1)  # a nanny gives a worker up that ends before it has said that it began
         os._exit(3)
     return x
 
@@ -88,12 +87,11 @@ class Losing(Executor):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip(
-        "distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)"
-    )
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs="CRITICAL"
-    ) as made:
+    """Workers that are lost are started again."""
+    pytest.importorskip("distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)")
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
+    with LocalCluster(0, 0, inputs=2) as made:
         yield made
 
 
@@ -102,11 +100,8 @@ def client(cluster: Any) -> Iterator[Any]:
     """Each test has a connection of its own, so that one that was lost is lost to one test."""
     import distributed
 
-    with distributed.Client(cluster, set_as_default=False) as made:
-        if len(made.nthreads()) < 2:  # a nanny gave its worker up
-            cluster.scale(0)
-            cluster.scale(2)
-            made.wait_for_workers(2, timeout=300)
+    cluster.wait()
+    with distributed.Client(cluster.address, set_as_default=False) as made:
         yield made
 
 
@@ -274,7 +269,7 @@ def test_memory_that_is_not_to_be_seen_is_sent(where: str, client: Any, monkeypa
 
 
 def test_a_function_that_ends_its_worker_is_named(client: Any, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", cases(0, 3))  # each costs a new worker
+    monkeypatch.setattr(cluster._scheduler.scheduler, "allowed_failures", cases(0, 3))  # each costs a new worker
     dataset = RANGE(40).map(fatal, output_signature=INT64).on_workers(client)
     before, error = until_error(dataset)
     assert isinstance(error, UnavailableError)

@@ -147,7 +147,7 @@ def start_scheduler(address: str, worker_timeout_seconds: float, security: Any =
     host, _, port = address.rpartition(":")
     try:
         with dask.config.set(WITHOUT_DASHBOARD):
-            return LocalCluster(
+            cluster = LocalCluster(
                 n_workers=0,
                 processes=True,
                 threads_per_worker=1,
@@ -170,6 +170,9 @@ def start_scheduler(address: str, worker_timeout_seconds: float, security: Any =
             f"the coordinator engine 'dask' cannot listen at {address}: {error}; it must be an address of this machine, at a "
             'port that is free: that of the task "chief" where the cluster is described by its tasks'
         ) from error
+    # Nobody asks this object of its workers, and it could not be closed after the loss of one that it was not told of.
+    cluster._update_worker_status = lambda _op, _msg: None
+    return cluster
 
 
 def _is_news(record: logging.LogRecord) -> bool:

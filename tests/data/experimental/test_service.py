@@ -367,18 +367,14 @@ def test_a_cluster_of_dask_is_named_by_its_client_address_or_protocol() -> None:
         "distributed", reason="distributed is not installed (`pip install 'distinput[dask]'`)"
     )
     squares = Dataset.range(10).map(square)
+    from distinput.distribute.seats.local_cluster import LocalCluster
+
     with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs="CRITICAL",
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
+        LocalCluster(0, 0, inputs=1) as cluster,
+        distributed.Client(cluster.address, set_as_default=False) as client,
     ):
-        protocol, _, address = cluster.scheduler_address.partition("://")
-        for named in (client, cluster.scheduler_address, (protocol, address)):
+        protocol, _, address = cluster.address.partition("://")
+        for named in (client, cluster.address, (protocol, address)):
             assert squares.apply(distribute("distributed_epoch", named)).to_list() == SQUARES
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seats in processes of a Dask cluster keep the laws of all seats, and know of losses at once."""
 
+import asyncio
 import os
 import queue
 import shutil
@@ -276,3 +277,13 @@ def test_a_scheduler_looks_around_seldom() -> None:
     with start_scheduler("127.0.0.1:0", 30.0) as made:
         assert made.scheduler.periodic_callbacks["tick"].callback_time == 2000
         assert made.scheduler.periodic_callbacks["monitor"].callback_time == 5000
+
+
+def test_a_scheduler_ends_after_the_loss_of_a_worker_that_it_had_told_nobody_of() -> None:
+    """Dask's own cluster watches its workers, and cannot be closed once it is told of the end of one that it did not know."""
+    with start_scheduler("127.0.0.1:0", 30.0) as made:
+        watched = made.scheduler.plugins["worker-status"]
+        made.loop.add_callback(watched.remove_worker, made.scheduler, "tcp://127.0.0.1:1")
+        wait_until(lambda: watched.bcomm.message_count == 1 and not watched.bcomm.buffer)
+        made.sync(asyncio.sleep, 0.1)
+    assert made.status.name == "closed"
