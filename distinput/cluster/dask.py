@@ -130,6 +130,23 @@ def connected(scheduler: str, security: Any = None) -> Any:
         ) from error
 
 
+def has_ended(client: Any) -> bool:
+    """Whether a client of Dask is closed, or will never come back to its scheduler.
+
+    What takes up a connection that was cut ends if the scheduler, which knows only of the one before, sends it more messages
+    than one. Then the client says that it is connecting, and nobody works at that.
+    """
+    listening = client._handle_report_task
+    return client.status in ("closing", "closed") or listening is None or listening.done()
+
+
+def close_client(client: Any, seconds: float = 60.0) -> None:
+    """Close a client of Dask, whatever has become of its connection."""
+    if has_ended(client):
+        client._handle_report_task = None  # whose error would be raised here
+    client.close(timeout=seconds)
+
+
 def seats_of(workers: Mapping[str, str], num_ps: int | None) -> dict[str, str]:
     """Which Dask worker is at which seat.
 

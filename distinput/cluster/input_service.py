@@ -20,7 +20,7 @@ from time import monotonic, sleep
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from distinput.cluster.dask import connected
+from distinput.cluster.dask import close_client, connected, has_ended
 from distinput.errors import UnavailableError, UnimplementedError, importing
 from distinput.kernels.kernel import renewed
 from distinput.run.threads import check_threads
@@ -68,6 +68,10 @@ class InputService(Protocol):
 
     def forgot(self, call: "Future[Any]") -> bool:
         """Whether it will never finish, since the engine no longer knows it: its scheduler is another one, say."""
+        return False
+
+    def reconnected(self) -> bool:
+        """Whether it has a new connection since this was asked last, so that what was shared has to be so again."""
         return False
 
     def close(self) -> None:
@@ -127,7 +131,7 @@ class _Dask(InputService):
         self._client, self._owned, self._address = client, owned, client.scheduler.address
         self.keeps = True
         self._prefix, self._numbers = f"distinput-piece-{uuid.uuid4().hex}", count()
-        self._shared = False
+        self._shared = self._is_new = False
         self._calls: WeakKeyDictionary[Future[Any], Any] = WeakKeyDictionary()
 
     def workers(self) -> int:
@@ -151,7 +155,7 @@ class _Dask(InputService):
         return self._client.submit(_itself, data, key=f"distinput-steps-{key}")
 
     def submit(self, function: Any, *arguments: Any, word: str = "") -> "Future[Any]":
-        if self._ended:
+        if self._ended and not self._is_stuck:
             raise ConnectionError(f"the connection to the scheduler at {self._address} was lost")
         key = f"distinput-shared-{word}" if word else f"{self._prefix}-{next(self._numbers)}"
         call = self._client.submit(function, *arguments, key=key)
@@ -165,6 +169,7 @@ class _Dask(InputService):
             try:
                 return self._first(word, value, known or word)
             except (OSError, TimeoutError) as error:  # asked again, since who was the first does not change
+                self._renew()
                 if self._ended or monotonic() > until:
                     raise UnavailableError(
                         f"on_workers: the scheduler at {self._address} does not answer ({type(error).__name__}: {error}); "
@@ -197,14 +202,29 @@ class _Dask(InputService):
 
     @property
     def _ended(self) -> bool:
-        return self._client.status in ("closing", "closed")
+        return has_ended(self._client)
+
+    @property
+    def _is_stuck(self) -> bool:
+        """Whether our client says that it is connecting, and nobody works at that."""
+        return bool(self._owned and self._client.status == "connecting" and self._ended)
+
+    def _renew(self) -> None:
+        if self._is_stuck:
+            self.close()
+            self._client, self._is_new = connected(self._address), True
+
+    def reconnected(self) -> bool:
+        self._renew()
+        was_new, self._is_new = self._is_new, False
+        return was_new
 
     def _asked(self, question: Any, *given: Any, **about: Any) -> Any:
         return self._client.sync(question, *given, callback_timeout=_ASKED_SECONDS, **about)
 
     def close(self) -> None:
         if self._owned:
-            self._client.close()
+            close_client(self._client)
 
 
 def _is_reached(address: str) -> bool:

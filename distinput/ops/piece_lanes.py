@@ -358,7 +358,7 @@ class ServiceLanes:
 
     def _submitted(self, message: "_Message", word: str = "", *, again: bool = False) -> "Future[Any]":
         try:
-            if again:  # the steps may be lost, too
+            if self._service.reconnected() or again:  # the steps may be lost, too
                 self._steps = self._service.shared(self._data)
             future = self._service.submit(_answered, self._steps, message, word=word)
         except Exception as error:

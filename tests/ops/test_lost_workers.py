@@ -24,6 +24,7 @@ import pytest
 
 import distinput as di
 from distinput.cluster import input_service
+from distinput.cluster.dask import close_client
 from distinput.errors import FailedPreconditionError, UnavailableError
 from distinput.ops import piece_lanes
 from distinput.testing.ports import free_ports
@@ -287,6 +288,36 @@ def test_connections_of_a_consumer_are_cut(two: Any, silently: bool) -> None:
         dataset = RANGE(count).map(slowly, output_signature=ROWS).on_workers(f"tcp://127.0.0.1:{between.port}")
         counted(dataset, count, cut)
         assert len(cuts) == cases(3, 50)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_client_that_does_not_come_back_is_replaced_or_named(
+    owned: bool, two: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask's client ends its attempt to come back, without a word, over messages that were meant for the connection before."""
+    from distributed import Client
+
+    connect = Client._ensure_connected
+
+    async def surprised(client: Any, **_: Any) -> None:
+        monkeypatch.setattr(Client, "_ensure_connected", connect)
+        raise AssertionError
+
+    def cut(seen: int) -> None:
+        if seen == 150:
+            monkeypatch.setattr(Client, "_ensure_connected", surprised)
+            between.cut()
+
+    with closing(Cutting(int(two.address.rpartition(":")[2]))) as between:
+        address = f"tcp://127.0.0.1:{between.port}"
+        dataset = RANGE(600).map(slowly, output_signature=ROWS)
+        if owned:
+            counted(dataset.on_workers(address), 600, cut)
+            return
+        client = Client(address, set_as_default=False)
+        with pytest.raises(UnavailableError, match=r"the connection to the scheduler at .* was lost"):
+            counted(dataset.on_workers(client), 600, cut)
+        close_client(client)
 
 
 def test_connections_are_cut_in_the_middle_of_a_block(two: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 
 from distinput.cluster.cluster_spec import ClusterSpec
-from distinput.cluster.dask import DaskClusterResolver, connected
+from distinput.cluster.dask import DaskClusterResolver, close_client, connected
 from distinput.cluster.resolver import ClusterResolver
 from distinput.distribute.seats.links import Address
 from distinput.distribute.seats.remote_seats import Host, RemoteSeats
@@ -295,7 +295,7 @@ class DaskDirectory:
         if self._client.status == "running":
             # First, or the scheduler tries to tell this client that it has gone.
             self._client.unsubscribe_topic("all")
-        self._client.close(timeout=5)
+        close_client(self._client, 5)
         self._close()
 
     def _await(self, ready: Callable[[], Any], seat: str, until: float) -> Any:
