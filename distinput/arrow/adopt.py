@@ -275,7 +275,8 @@ def _adopted(value: Any) -> Any:
     if kind is tuple or kind is list:
         if _OWN.issuperset(map(type, value)):
             return value
-        items = list(map(_adopted if kind is tuple else _member, value))
+        each = _adopted if kind is tuple else _member
+        items = [each(item) for item in value]
         return value if all(map(is_, items, value)) else kind(items)
     if kind is dict:
         if _OWN.issuperset(map(type, value.values())):

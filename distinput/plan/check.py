@@ -65,7 +65,7 @@ def taken(value: Any) -> Any:
 
 def _copied(value: Any) -> Any:
     if type(value) in (list, tuple):
-        return type(value)(map(_copied, value))
+        return type(value)([_copied(part) for part in value])
     if isinstance(value, MappingProxyType):  # a view of a dict that others may change
         return MappingProxyType(_copied(value.copy()))
     if not isinstance(value, dict | UserDict):

@@ -635,9 +635,26 @@ def _text(item: Any) -> Any:
     raise TypeError(f"an array of objects may hold only str or bytes, got {item!r:.80} ({type(item).__name__})")
 
 
+_MOST_AXES = 64
+"""Of an array of NumPy."""
+
+
 def members_of(items: Sequence[Any]) -> list[Any]:
-    """What is in lists of lists, as deep as all of them go; the first member alone where some are lists and some are not."""
-    flat = list(items)
+    """What is in lists of lists, as deep as all of them go; the first member alone where some are lists and some are not.
+
+    Raises:
+      InvalidArgumentError: they have more levels than any array has axes, as a list has that holds itself.
+    """
+    flat, first = list(items), items
+    for _ in range(_MOST_AXES + 1):
+        if not (isinstance(first, list | tuple) and first):
+            break
+        first = first[0]
+    else:
+        raise InvalidArgumentError(
+            f"a list becomes an array, which has at most {_MOST_AXES} axes, but it has more levels; if it does not hold "
+            "itself, give its values as an array"
+        )
     while flat and isinstance(flat[0], list | tuple):
         flat = [x for row in flat for x in row] if all(isinstance(row, list | tuple) for row in flat) else flat[:1]
     return flat

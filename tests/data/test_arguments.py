@@ -2,6 +2,8 @@
 """The arguments of methods: those of TensorFlow, in its order, and what is said where something else is given."""
 
 import inspect
+import subprocess
+import sys
 from collections import Counter, OrderedDict, UserDict
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 import distinput as di
 from distinput.data.dataset import Arguments
 from distinput.plan.node import Node
+from tests.patience import PATIENCE
 
 Dataset = di.data.Dataset
 
@@ -300,6 +303,42 @@ def test_a_list_or_dict_in_itself_is_refused_by_the_step() -> None:
         Dataset.range(3).batch(around)
     with pytest.raises(di.errors.InvalidArgumentError, match=r"^Invalid feature 'a': .* got a dict"):
         _record().parse_example(features)
+
+
+IN_ITSELF = """
+import sys
+import distinput as di
+
+Dataset = di.data.Dataset
+sys.setrecursionlimit(60_000)  # as a pipeline of thousands of steps does
+items, pair, fields = [], ([],), {}
+items.append(items)
+pair[0].append(pair)
+fields["a"] = fields
+for value in (items, pair, fields):
+    for make in (
+        Dataset.range(3).batch,
+        Dataset.range(3).padded_batch,
+        Dataset.from_tensors,
+        Dataset.from_tensor_slices,
+        lambda value: Dataset.from_generator(iter, args=(value,), output_signature=di.TensorSpec([], "int64")).to_list(),
+        lambda value: Dataset.range(3).map(lambda x: value).element_spec,
+        lambda value: Dataset.range(3).reduce(value, lambda state, x: state),
+        lambda value: Dataset.range(3).scan(value, lambda state, x: (state, x)),
+    ):
+        try:
+            make(value)
+        except (TypeError, di.errors.InvalidArgumentError):
+            print("refused")
+"""
+
+
+def test_what_holds_itself_is_refused_wherever_python_follows_many_calls() -> None:
+    """It ended the process where a pipeline had needed a higher limit; `from_tensor_slices` never returned."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_ITSELF], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
+    assert done.stdout.split() == ["refused"] * 24
 
 
 def test_options_that_are_changed_later_are_those_of_the_next_dataset() -> None:
