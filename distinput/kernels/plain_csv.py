@@ -363,13 +363,6 @@ def _equal(data: Bytes, at: int, value: int) -> np.uint64:
 
 
 @inlined
-def _tell_end(base: int, found: np.uint64, count: int, ends: IntsOut) -> np.uint64:
-    """Record value number `count`, which ends at the lowest bit; the bits above."""
-    store_u64(ends, 8 * count, np.uint64(base + trailing_zeros(found)))
-    return found & (found - _ONE)
-
-
-@inlined
 def _cut_bare(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: IntsOut, ends: IntsOut) -> bool:
     """As `_cut`, of text without quotes and empty lines, as most has none; False: this is another one, or not plain."""
     count, lines, base = 0, 0, 0
@@ -381,12 +374,9 @@ def _cut_bare(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: I
         told, count, lines = count, count + bit_count(found), lines + bit_count(newlines)
         if count > n * k:
             return False
-        for _ in range(_ENDS_AT_ONCE):  # without a look at how many there are, which is mispredicted
-            found = _tell_end(base, found, told, ends)
-            told += 1
-        while told < count:
-            found = _tell_end(base, found, told, ends)
-            told += 1
+        for place in range(told, max(told + _ENDS_AT_ONCE, count)):  # mostly as many, which is predicted
+            store_u64(ends, 8 * place, np.uint64(base + trailing_zeros(found)))
+            found &= found - _ONE
         base += LANES
     if count != n * k or lines != n:
         return False
