@@ -79,7 +79,7 @@ def _blocks(kind: str, path: Path, scale: float) -> Case:
         {"row": scaled(400_000, scale, 2500), "byte": path.stat().st_size},
         [
             Contender("distinput", "ours", ours),
-            Contender("pyarrow's reader", "limit", pyarrow, reach=0.9),
+            Contender("pyarrow's reader", "peer", pyarrow, reach=0.9),
         ],
     )
 
@@ -150,7 +150,7 @@ def _case(kind: str, path: Path, scale: float) -> Case:
         {"row": scaled(400_000, scale, 2500), "byte": path.stat().st_size},
         [
             Contender("distinput", "ours", ours),
-            Contender("pyarrow's reader", "limit", pyarrow),
+            Contender("pyarrow's reader", "peer", pyarrow),
             *peers,
             Contender("datasets, numpy", "peer", hugging_face, ("datasets",), 10.0),
         ],
@@ -176,7 +176,7 @@ def _made_batches(path: Path, scale: float) -> Case:
         {"row": scaled(400_000, scale, 2500), "byte": path.stat().st_size},
         [
             Contender("distinput", "ours", ours),
-            Contender("pyarrow's reader", "limit", lambda: Work(lambda: _table("csv", path))),
+            Contender("pyarrow's reader", "peer", lambda: Work(lambda: _table("csv", path))),
             Contender("tf.data", "peer", tensorflow, ("tensorflow",), 10.0),
         ],
     )
@@ -203,7 +203,7 @@ def _tuples(path: Path, scale: float) -> Case:
         {"row": scaled(400_000, scale, 2500), "byte": path.stat().st_size},
         [
             Contender("distinput", "ours", ours),
-            Contender("pyarrow's reader", "limit", lambda: Work(lambda: _table("csv", path)), reach=0.9),
+            Contender("pyarrow's reader", "peer", lambda: Work(lambda: _table("csv", path)), reach=0.9),
             Contender("tf.data", "peer", tensorflow, ("tensorflow",), 10.0),
         ],
     )

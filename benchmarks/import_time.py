@@ -116,7 +116,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             {"process": 1},
             [
                 Contender("distinput", "ours", lambda: fresh(IMPORT.format(package="distinput"))),
-                Contender("numpy", "limit", lambda: fresh(IMPORT.format(package="numpy")), reach=1 / 1.2),
+                Contender("numpy", "peer", lambda: fresh(IMPORT.format(package="numpy")), reach=1 / 1.2),
                 Contender("tensorflow", "peer", lambda: fresh(IMPORT.format(package="tensorflow")), needs),
             ],
         ),

@@ -62,8 +62,8 @@ def cases(folder: Path, scale: float) -> list[Case]:
     many, few = scaled(2_000_000, scale, 2_100), scaled(20_000, scale, 1_100)
     numpy = [Contender("numpy on blocks", "limit", lambda: _blocks(many))]
     slices = [Contender("slices of an array", "limit", lambda: _slices(many))]
-    numbers = [Contender("slices of 17 arrays", "limit", lambda: _numbers(many))]
-    calls = [Contender("the calls alone", "limit", lambda: _calls(few))]
+    numbers = [Contender("slices of 17 arrays", "peer", lambda: _numbers(many))]
+    calls = [Contender("the calls alone", "peer", lambda: _calls(few))]
     return [
         _case("map_rows", many, "map_rows", None, 0.0, numpy),
         _case("map_rows, fewer", few, "map_rows", "map", 200.0, []),
@@ -76,7 +76,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
     ]
 
 
-def _case(name: str, n: int, ours: str, theirs: str | None, reach: float, limits: list[Contender]) -> Case:
+def _case(name: str, n: int, ours: str, theirs: str | None, reach: float, by_hand: list[Contender]) -> Case:
     def load() -> Work:
         import distinput as di
 
@@ -107,7 +107,7 @@ def _case(name: str, n: int, ours: str, theirs: str | None, reach: float, limits
     return Case(
         name,
         {"element and step": n * STEPS, "element": n},
-        [Contender("distinput", "ours", load, most=most), *limits, *peers],
+        [Contender("distinput", "ours", load, most=most), *by_hand, *peers],
     )
 
 

@@ -128,7 +128,7 @@ def _case(name: str, n: int, function: Any, how: dict[str, Any], reach: float) -
         {"element": n},
         [
             Contender("distinput", "ours", ours),
-            Contender("a loop", "limit", lambda: _loop(n, function, checksum), reach=reach),
+            Contender("a loop", "peer", lambda: _loop(n, function, checksum), reach=reach),
             *([halves] if parallel else []),
             *(peers if parallel and how["num_parallel_calls"] == 2 else []),
         ],

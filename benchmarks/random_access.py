@@ -84,7 +84,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
 
         if names[0] in ("one.arrow", "image.npy"):
             return Contender("permutation + take of mapped arrays", "limit", load)
-        return Contender("permutation + copies from mapped batches", "limit", load, ("numba",))
+        return Contender("permutation + copies from mapped batches", "peer", load, ("numba",))
 
     peers = [
         Contender("grain", "peer", lambda: _grain(folder), ("grain", "array_record"), 500.0),

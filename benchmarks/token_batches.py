@@ -35,7 +35,7 @@ def cases(folder: Path, scale: float) -> list[Case]:
             units,
             [
                 Contender("distinput", "ours", lambda: _padded(count)),
-                Contender("the same in NumPy", "limit", lambda: _by_hand(count)),
+                Contender("the same in NumPy", "peer", lambda: _by_hand(count)),
                 Contender("torch, batch sampler", "peer", lambda: _torch(count), ("torch",), 5.0),
                 Contender("grain, padded to 2000", "peer", lambda: _grain(count), ("grain",), 5.0),
             ],

@@ -410,11 +410,17 @@ class Strings(Column):
         data, offsets = self.side_by_side()
         return Strings(data, offsets[:-1].reshape(self.starts.shape), self.sizes)
 
-    def side_by_side(self) -> tuple[Array, Ints]:
-        """The bytes of all strings in row order, and where each begins and the last one ends, [n + 1]."""
+    def side_by_side(self, *, view: bool = False) -> tuple[Array, Ints]:
+        """The bytes of all strings in row order, and where each begins and the last one ends, [n + 1].
+
+        Args:
+          view: whether they may be a part of the buffer, all of which then stays in memory, if they lie so there.
+        """
         starts, sizes = np.ascontiguousarray(self.starts.reshape(-1)), np.ascontiguousarray(self.sizes.reshape(-1))
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
+        if view and len(starts) and np.array_equal(starts - starts[0], offsets[:-1]):
+            return self.data[starts[0] : starts[0] + offsets[-1]], offsets
         out = np.empty(int(offsets[-1]), np.uint8)
         span_kernels.gather_spans(self.data, starts, sizes, out, offsets)
         return out, offsets

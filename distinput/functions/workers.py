@@ -9,7 +9,7 @@ from concurrent import futures  # whose threads are loaded by who has some: not 
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import field
 from functools import lru_cache, partial
-from itertools import count, islice
+from itertools import count
 from threading import current_thread, main_thread
 from typing import Any, Protocol
 
@@ -319,20 +319,24 @@ def work(
     chain: Calls, part: Block, over: Callable[[], bool] | None, refills: Refills | None = None, *, tolerant: bool
 ) -> Done:
     """Call the functions on the elements of a part until `over` returns true or, unless `tolerant`, there is an error."""
-    stride = 1 if over is not None else part.size
     parts: list[Block | FailedCall] = []
     begin = Run.clock()
     first = 0
-    while first < part.size:
+    ends = over is not None and over()
+    while first < part.size and not ends:
         results: list[Any] = []
         trouble: FailedCall | None = None
         try:
             calls = chain.results(part.rows(first, part.size), refills)
-            while first + len(results) < part.size and (over is None or not over()):
-                wanted = min(len(results) + stride, part.size - first)
-                results.extend(islice(calls, stride))
-                if len(results) < wanted:
-                    raise stopped()
+            if over is None:
+                results.extend(calls)
+            else:
+                for result in calls:
+                    results.append(result)
+                    if ends := over():
+                        break
+            if first + len(results) < part.size and not ends:
+                raise stopped()
         except Exception as error:  # noqa: BLE001 - raised when its turn comes
             index, given = chain.place(error, part.shown(first + len(results)))
             trouble = FailedCall(error, index, chain.told(given))

@@ -481,6 +481,11 @@ def _trailing_zeros(call: _Call) -> Any:
     return call.builder.cttz(call.args[0], ir.Constant(_BIT, 0))
 
 
+@_instruction(machine.leading_zeros, types.int64, types.uint64)
+def _leading_zeros(call: _Call) -> Any:
+    return call.builder.ctlz(call.args[0], ir.Constant(_BIT, 0))
+
+
 @_instruction(machine.bit_count, types.int64, types.uint64)
 def _bit_count(call: _Call) -> Any:
     return call.builder.ctpop(call.args[0])

@@ -125,6 +125,11 @@ def trailing_zeros(word: np.uint64) -> int:
     return (number & -number).bit_length() - 1 if number else 64
 
 
+def leading_zeros(word: np.uint64) -> int:
+    """The number of zeros above the highest set bit; 64 if no bit is set."""
+    return 64 - int(word).bit_length()
+
+
 def bit_count(word: np.uint64) -> int:
     """The number of set bits."""
     return int(word).bit_count()

@@ -13,6 +13,7 @@ from distinput.kernels.machine import (
     LANES,
     bit_count,
     equal_mask,
+    leading_zeros,
     load_u8,
     load_u64,
     multiply_high,
@@ -42,7 +43,6 @@ _ZERO, _ONE, _TWO, _THREE = (np.uint64(each) for each in range(4))
 _ALL, _SIGN = np.uint64((1 << 64) - 1), np.uint64(1 << 63)
 _FRACTION, _IMPLIED, _ROUNDED_UP = np.uint64((1 << 52) - 1), np.uint64(1 << 52), np.uint64(1 << 53)
 _LAST_9, _9, _52, _63 = np.uint64((1 << 9) - 1), np.uint64(9), np.uint64(52), np.uint64(63)
-_SHIFTS = tuple(np.uint64(1 << shift) for shift in range(6))
 _HIGH_HALVES, _SIXES, _DIGITS = (np.uint64(0x0101010101010101 * each) for each in (0xF0, 6, 0x30))
 _THREES, _4 = np.uint64(0x3333333333333333), np.uint64(4)
 _PAIRS, _10, _8, _16, _32 = np.uint64(0x000000FF000000FF), *(np.uint64(each) for each in (10, 8, 16, 32))
@@ -108,19 +108,11 @@ def whole_number(data: Bytes, at: int, stop: int) -> tuple[int, bool]:
 
 
 @inlined
-def _leading_zeros(word: np.uint64) -> int:
-    """The number of zeros above the highest bit of a word that is not zero."""
-    for shift in _SHIFTS:
-        word |= word >> shift
-    return 64 - bit_count(word)
-
-
-@inlined
 def nearest_float64(w: np.uint64, q: int) -> np.uint64:
     """The bits of the float64 nearest to w times ten to the q, w > 0; or `NO_DECIMAL`."""
     if q < LOWEST or q > HIGHEST:
         return NO_DECIMAL
-    zeros = _leading_zeros(w)
+    zeros = leading_zeros(w)
     w <<= np.uint64(zeros)
     high, low = multiply_high(w, FIVES[q - LOWEST, 0]), w * FIVES[q - LOWEST, 0]
     if high & _LAST_9 == _LAST_9:
@@ -356,18 +348,49 @@ def plain_csv_reference(
     return (OK if row == n else NOT_PLAIN), 0
 
 
+_ENDS_AT_ONCE = 8  # of values among 64 bytes
+
+
 @inlined
-def _specials(data: Bytes, at: int, delimiter: int, quote: int) -> np.uint64:
-    """Bit i is set if byte at + i is a delimiter, a newline or a quote, for up to 64 bytes."""
+def _equal(data: Bytes, at: int, value: int) -> np.uint64:
+    """Bit i is set if byte at + i equals `value`, for up to 64 bytes."""
     if at + LANES <= data.size:
-        found = equal_mask(data, at, delimiter) | equal_mask(data, at, NEWLINE)
-        return found | equal_mask(data, at, quote) if quote >= 0 else found
+        return equal_mask(data, at, value)
     found = _ZERO
     for i in range(data.size - at):
-        byte = load_u8(data, at + i)
-        if byte == delimiter or byte == NEWLINE or byte == quote:
-            found |= _ONE << np.uint64(i)
+        found |= np.uint64(load_u8(data, at + i) == value) << np.uint64(i)
     return found
+
+
+@inlined
+def _cut_bare(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: IntsOut, ends: IntsOut) -> bool:
+    """As `_cut`, of text without quotes and empty lines, as most has none; False: this is another one, or not plain."""
+    count, lines, base = 0, 0, 0
+    while base < data.size:
+        if quote >= 0 and _equal(data, base, quote) != _ZERO:
+            return False
+        newlines = _equal(data, base, NEWLINE)
+        found = newlines | _equal(data, base, delimiter)
+        told, count, lines = count, count + bit_count(found), lines + bit_count(newlines)
+        if count > n * k:
+            return False
+        for place in range(told, max(told + _ENDS_AT_ONCE, count)):  # mostly as many, which is predicted
+            store_u64(ends, 8 * place, np.uint64(base + trailing_zeros(found)))
+            found &= found - _ONE
+        base += LANES
+    if count != n * k or lines != n:
+        return False
+    first = 0
+    for row in range(n):
+        last = row * k + k - 1
+        stop = ends[last]
+        begin = ends[last - 1] + 1 if k > 1 else first
+        returns = stop > begin and load_u8(data, stop - 1) == RETURN
+        if load_u8(data, stop) != NEWLINE or stop - returns == first:
+            return False
+        firsts[row], ends[last] = first, stop - returns
+        first = stop + 1
+    return first == data.size
 
 
 @inlined
@@ -376,7 +399,9 @@ def _cut(data: Bytes, n: int, k: int, delimiter: int, quote: int, firsts: IntsOu
     row, value, first, begin, base = 0, 0, 0, 0, 0
     inside, closed = False, -1  # whether a quote is open; where the one was closed
     while base < data.size:
-        found = _specials(data, base, delimiter, quote)
+        found = _equal(data, base, delimiter) | _equal(data, base, NEWLINE)
+        if quote >= 0:
+            found |= _equal(data, base, quote)
         while found != _ZERO:
             position = base + trailing_zeros(found)
             found &= found - _ONE
@@ -524,8 +549,9 @@ def plain_csv(data: Bytes, n: int, delimiter: int, quote: int, columns: Ints, ou
     k = columns.size // 2
     if n > data.size or k > data.size or n * k > data.size:  # each value takes a byte at least
         return (OK if n == 0 and data.size == 0 else NOT_PLAIN), 0
-    firsts, ends = np.empty(n, np.int64), np.empty(n * k, np.int64)
-    right = _cut(data, n, k, delimiter, quote, firsts, ends)
+    firsts, ends = np.empty(n, np.int64), np.empty(n * k + _ENDS_AT_ONCE, np.int64)
+    right = _cut_bare(data, n, k, delimiter, quote, firsts, ends)
+    right = right or _cut(data, n, k, delimiter, quote, firsts, ends)
     for j in range(k):
         kind, place = columns[2 * j] % AS_WRITTEN, columns[2 * j + 1]
         exact = columns[2 * j] >= AS_WRITTEN

@@ -67,4 +67,4 @@ class _File(ShardFile):
     def write(self, block: Block) -> None:
         records = block.materialize().columns[0] if self._raw else encode_examples(block)
         strings = records if isinstance(records, Strings) else Strings.of(list(records.values()))
-        self._sink.write(framed(*strings.side_by_side()))
+        self._sink.write(framed(*strings.side_by_side(view=True)))

@@ -197,3 +197,22 @@ def test_rows_are_taken_together_where_the_collector_lets_another_thread_in(kind
 def test_each_ragged_row_is_taken_once_where_the_collector_lets_another_thread_in() -> None:
     rows = taken(ColumnBlock(LEAF, [Ragged(Dense(NUMBERS), NUMBERS, np.ones_like(NUMBERS))], len(NUMBERS)))
     assert sorted(row.tolist() for row in rows) == [[n] for n in NUMBERS]
+
+
+@given(
+    st.lists(st.binary(max_size=3), min_size=1, max_size=8),
+    st.one_of(st.slices(8), st.lists(st.integers(0, 7), max_size=8)),
+)
+def test_a_view_of_texts_side_by_side_is_what_a_copy_is(texts: list[bytes], chosen: Any) -> None:
+    places = np.arange(8)[chosen]
+    column = Strings.of(texts).take(places[places < len(texts)])
+    data, offsets = column.side_by_side(view=True)
+    copied, begins = column.side_by_side()
+    assert data.tobytes() == copied.tobytes() == b"".join(column.values())
+    np.testing.assert_array_equal(offsets, begins)
+    assert not np.shares_memory(copied, column.data)
+
+
+def test_texts_that_lie_side_by_side_are_viewed() -> None:
+    column = Strings.of([b"a", b"bc", b"", b"def"])
+    assert np.shares_memory(column.rows(1, 4).side_by_side(view=True)[0], column.data)

@@ -602,14 +602,15 @@ def plain_rows(draw: Draw) -> list[Any]:
         b"0.00000000000000000001234567890123",
     ]
     words = [*numbers, b"", b"some words", b"x" * 70, b"-", b".", b"1x", b"1.5e", b"abcdefgh12345678"]
-    written, count = [], draw(st.integers(0, 6))
+    written, count, bare = [], draw(st.integers(0, 6)), draw(st.booleans())  # text without quotes has a way of its own
+    ends = [b"\n", b"\n", b"\r\n", *([] if bare else [b"\n\n", b"\n\r\n"])]
     for _ in range(count):
         values = [
             draw(st.sampled_from(words if kind in (0, 5) or draw(st.integers(0, 30)) == 0 else numbers))
             for kind in kinds
         ]
-        values = [b'"%s"' % value if draw(st.integers(0, 4)) == 0 else value for value in values]
-        written.append(b",".join(values) + draw(st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b"\n\r\n"])))
+        values = [b'"%s"' % value if not bare and draw(st.integers(0, 4)) == 0 else value for value in values]
+        written.append(b",".join(values) + draw(st.sampled_from(ends)))
     content = draw(broken(st.just(b"".join(written))))
     if draw(st.integers(0, 9)) == 0:
         content += draw(
