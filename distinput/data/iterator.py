@@ -415,6 +415,7 @@ class DatasetIterator(Closing, Generic[T_co]):
         self._plan, self._running, self._node, self._passes = plan, running, node, passes or Passes()
         self._made_seal: Seal | None = None
         self._seeds, self._stores, self._decided = drawn_seeds(plan), stores(plan), decided(plan)
+        self._is_plain = not (self._seeds or self._stores or self._decided)
         self._make_run = make_run
         self._run = run_of(node, make_run).asking(by_element=True, tolerant=place.get("tolerant", False))
         self._lock = RLock()
@@ -544,7 +545,7 @@ class DatasetIterator(Closing, Generic[T_co]):
         if isinstance(failure, _LAST) or (isinstance(failure, Exception) and self._run.tolerant):
             raise failure
         self._iteration.close(_PATIENCE)  # unless the error did that
-        place, counters = self._place(), self._run.counters
+        place, counters = self.place(), self._run.counters
         run = run_of(self._node, self._make_run).asking(by_element=True, tolerant=place.get("tolerant", False))
         run.counters, run.resumed = counters, True
         hand, iteration = _hand_at(place, None), Iteration(self._node, place["at"], run)
@@ -602,7 +603,12 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def state(self) -> State:
         """The position after the last element delivered or error raised: a small JSON value for `Dataset.restore`."""
-        return (self._made_seal or self._seal())(self.place())
+        seal, hand = self._made_seal or self._seal(), self._hand
+        at, skip = hand.place(length_hint(hand.left))
+        is_plain = self._is_plain and hand.passed is None and not self._run.asked.tolerant
+        if is_plain and self._failure is None and self._torn is None and self._hand is hand:
+            return seal.usual(self._epoch, at, skip)  # no lock is needed, since no other thread has gone on meanwhile
+        return seal(self.place())
 
     def place(self, mark: HandMark | None = None) -> State:
         """The position after the last element delivered or error raised, without the identity of the pipeline.
@@ -611,7 +617,24 @@ class DatasetIterator(Closing, Generic[T_co]):
           mark: what `mark` gave; None: the position now.
         """
         with self._lock:
-            return self._place(mark)
+            hand, left, failure = mark or self.mark()
+            at, skip = hand.place(left)
+            state: State = {"epoch": self._epoch, "at": at, "skip": skip}
+            passed, tolerant = hand.passed, self._run.tolerant
+            if failure is not None and isinstance(failure, Exception):
+                passed, tolerant = passed if tolerant else _code(failure), True
+            if passed is not None:
+                state["passed"] = passed
+            if tolerant:
+                state["tolerant"] = True
+            if self._seeds:
+                state["seeds"] = self._seeds
+            if self._stores:
+                untouched = self._kept is not None and hand.after is hand.at
+                state["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
+            if self._decided:
+                state["decided"] = [each.state for each in self._decided]
+            return state
 
     def mark(self) -> HandMark:
         """What `place` needs to tell this position later; quick to make."""
@@ -631,26 +654,6 @@ class DatasetIterator(Closing, Generic[T_co]):
         note_element(error, element)
         self._run.annotate(error, lambda: where)
         self._run.note_record(error, self._node, hand.at, hand.size - left + hand.over - 1)
-
-    def _place(self, mark: HandMark | None = None) -> State:
-        hand, left, failure = mark or self.mark()
-        at, skip = hand.place(left)
-        state: State = {"epoch": self._epoch, "at": at, "skip": skip}
-        passed, tolerant = hand.passed, self._run.tolerant
-        if failure is not None and isinstance(failure, Exception):
-            passed, tolerant = passed if tolerant else _code(failure), True
-        if passed is not None:
-            state["passed"] = passed
-        if tolerant:
-            state["tolerant"] = True
-        if self._seeds:
-            state["seeds"] = self._seeds
-        if self._stores:
-            untouched = self._kept is not None and hand.after is hand.at
-            state["kept"] = self._kept if untouched else [store.epoch for store in self._stores]
-        if self._decided:
-            state["decided"] = [each.state for each in self._decided]
-        return state
 
     def sealed(self, place: State) -> State:
         """The state of a place that this iterator was at."""
@@ -688,7 +691,7 @@ class DatasetIterator(Closing, Generic[T_co]):
 
     def get_state(self) -> bytes:
         """The same as `state()`, as the JSON text that Grain's tools expect; quicker than `json.dumps(iterator.state())`."""
-        return self._seal().text(self.place()).encode()
+        return self._seal().text(self.state()).encode()
 
     def set_state(self, state: bytes | State) -> None:
         """The same as `load_state_dict`, of a result of `get_state` or `state`."""

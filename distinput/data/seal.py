@@ -132,8 +132,9 @@ _PLACE = {"plan", "epoch", "at", "skip"}
 _WHEN = "when the state was saved"
 _LAST_PASS = (1 << 63) - 1
 
-_USUAL = 3
-"""A place has its `at`, `epoch` and `skip`; others have more, of errors, seeds and passes that are kept."""
+_USUAL = 6
+"""Most states have their version, check word and plan, and of a place `epoch`, `at` and `skip`; others have more, of errors,
+seeds and passes that are kept."""
 
 _RULES_OF_VERSION_2 = (
     "batch_then_unbatch", "concatenate_of_slices", "map_of_map", "map_rows_of_map_rows", "own_shares", "part_of_range",
@@ -153,10 +154,10 @@ class Seal:
 
     def __init__(self, plan: Node, running: Running) -> None:
         self._plan, self._running = plan, running
-        # Positions within one block have the state of the tree in common. So what comes of it is kept for the next of them: its
-        # text, and with a pass the check word of all that stands before `skip`.
+        # Positions within one block have all but `skip` in common. So what comes of that is kept for the next of them: the text
+        # of the state of the tree, and a state with the check word of all that stands before `skip`.
         self._spaced: tuple[Any, str] = None, "null"
-        self._before_skip: tuple[Any, int, int] = None, 0, 0
+        self._before_skip: tuple[State, int] = {"at": None, "epoch": None}, 0
 
     @cached_property
     def _facts(self) -> tuple[Any, int]:
@@ -169,29 +170,35 @@ class Seal:
         return _spaced(self._facts[0])
 
     def __call__(self, place: State) -> State:
-        """The state for a position."""
-        return {"version": VERSION, "check": self._check(place), "plan": self._facts[0], **place}
+        """The state for a position, as `sealed` makes it."""
+        if len(place) == _USUAL - 3:
+            return self.usual(place["epoch"], place["at"], place["skip"])
+        plan, start = self._facts
+        return {"version": VERSION, "check": crc32(_compact(place).encode(), start), "plan": plan, **place}
 
-    def text(self, place: State) -> str:
-        """The state for a position, as `json.dumps(state, sort_keys=True)` writes it."""
-        check, at = self._check(place), place["at"]
-        if len(place) > _USUAL:
-            return _spaced({"version": VERSION, "check": check, "plan": self._facts[0], **place})
-        known = self._spaced
+    def usual(self, epoch: int, at: State, skip: int) -> State:
+        """The state for a position of these alone."""
+        state, check = self._before_skip
+        if state["at"] is not at or state["epoch"] != epoch:
+            plan, start = self._facts
+            state = {"version": VERSION, "check": 0, "plan": plan, "epoch": epoch, "at": at, "skip": 0}
+            check = crc32(f'{{"at":{_compact(at)},"epoch":{epoch},"skip":'.encode(), start)
+            self._before_skip = state, check
+        state = state.copy()
+        state["check"], state["skip"] = crc32(b"%d}" % skip, check), skip
+        return state
+
+    def text(self, state: State) -> str:
+        """A state of this pipeline, as `json.dumps(state, sort_keys=True)` writes it."""
+        if len(state) > _USUAL:
+            return _spaced(state)
+        known, at = self._spaced, state["at"]
         if known[0] is not at:
             known = self._spaced = at, _spaced(at)
-        epoch, plan, skip = place["epoch"], self._plan_text, place["skip"]
-        return f'{{"at": {known[1]}, "check": {check}, "epoch": {epoch}, "plan": {plan}, "skip": {skip}, "version": {VERSION}}}'
-
-    def _check(self, place: State) -> int:
-        """The check word of a position, as `sealed` makes it."""
-        if len(place) > _USUAL:
-            return crc32(_compact(place).encode(), self._facts[1])
-        known, at, epoch = self._before_skip, place["at"], place["epoch"]
-        if known[0] is not at or known[1] != epoch:
-            text = f'{{"at":{_compact(at)},"epoch":{epoch},"skip":'
-            known = self._before_skip = at, epoch, crc32(text.encode(), self._facts[1])
-        return crc32(b"%d}" % place["skip"], known[2])
+        return (
+            f'{{"at": {known[1]}, "check": {state["check"]}, "epoch": {state["epoch"]}, "plan": {self._plan_text}, '
+            f'"skip": {state["skip"]}, "version": {VERSION}}}'
+        )
 
 
 def place_in(plan: Node, running: Running, state: Any, may_differ: str | Collection[str] = ()) -> tuple[State, Running]:

@@ -142,6 +142,24 @@ def test_batches_that_cross_blocks_go_to_one_thread_each(columns: int) -> None:
     assert sorted(found) == rest == [[*range(n, min(n + 3, 640))] for n in range(42, 640, 3)]
 
 
+def test_states_taken_while_another_thread_goes_on_are_places_between_its_elements() -> None:
+    source = di.data.Dataset.range
+    dataset = reduce(di.data.Dataset.concatenate, [source(n, n + 40) for n in range(0, 1200, 40)]).batch(3)
+    found: list[int] = []
+    iterator = iter(dataset)
+    taker = threading.Thread(target=lambda: found.extend(int(batch[0]) for batch in iterator))
+    states = [iterator.state()]
+    taker.start()
+    while taker.is_alive():
+        states.append(iterator.state())
+    taker.join()
+    assert found == [*range(0, 1200, 3)]
+    texts = dict.fromkeys(map(json.dumps, states))
+    following = [next((int(batch[0]) for batch in dataset.restore(json.loads(text))), 1200) for text in texts]
+    assert following == sorted(following)
+    assert {*following} <= {*found, 1200}
+
+
 ROWS = np.arange(640).repeat(2).reshape(-1, 2)
 
 ELEMENTS: dict[str, Any] = {"array": ROWS, "tuple": (ROWS, ROWS), "dict": {"x": ROWS, "y": ROWS}}
