@@ -339,8 +339,8 @@ def rows_node(block: Block, leaves: tuple[LeafSpec, ...] | None = None) -> Slice
 # ----------------------------------------------------------------------------
 
 
-_TOGETHER = 16
-"""How many small sources are sent in one block."""
+_FIRST_TOGETHER, _TOGETHER = 16, 128
+"""How many small sources are sent in the first block, so that it comes soon, and in each later one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,7 +409,9 @@ class SlicesInTurn(Node):
 
 def _together(parts: Iterator[tuple[Block, int]]) -> Iterator[tuple[Block, int]]:
     """The same rows, with several small sources in one block, not copied: a block costs too much for a few rows."""
-    while some := list(islice(parts, _TOGETHER)):
+    most = _FIRST_TOGETHER
+    while some := list(islice(parts, most)):
+        most = _TOGETHER
         blocks = [block for block, _ in some]
         rows = sum([block.size for block in blocks])
         joined = chunked(blocks, 0, rows) if len(blocks) > 1 and rows <= MOST_ROWS else None

@@ -33,8 +33,8 @@ def test_rows_are_reached_across_sources_in_any_order() -> None:
     assert list(node.fetch(rows[:0], 0).elements()) == []
 
 
-@pytest.mark.parametrize("many", [2, 40])
-def test_many_small_sources_are_sent_together(many: int) -> None:
+@pytest.mark.parametrize("many, blocks", [(2, 1), (16, 1), (17, 2), (144, 2), (145, 3)])
+def test_many_small_sources_are_sent_together(many: int, blocks: int) -> None:
     datasets = [di.data.Dataset.from_tensor_slices([number]) for number in range(many)]
     made = datasets[0]
     for dataset in datasets[1:]:
@@ -42,7 +42,7 @@ def test_many_small_sources_are_sent_together(many: int) -> None:
     it = iter(made)
     assert [int(x) for x in it] == list(range(many))
     (source,) = [told for name, told in it.stats().items() if "slices_in_turn" in name]
-    assert source["blocks"] == -(-many // 16)
+    assert source["blocks"] == blocks
 
 
 def test_a_state_after_any_row_leads_to_the_next() -> None:
