@@ -24,8 +24,8 @@ How fast is distinput beside other libraries, and beside the limits of the machi
 `python benchmarks/run.py` measures, and `python benchmarks/page.py` writes this page; [benchmarks](../benchmarks/README.md)
 says how to repeat both.
 
-* A *peer* is another library. A *limit* is the least work that anybody must do, such as copying the bytes once. So 0.9x
-  beside a limit is close to the best possible.
+* A *peer* is another library, or a program by hand that is slower. A *limit* is the least work that anybody must do, such as
+  copying the bytes once. So 0.9x beside a limit is close to the best possible.
 * `ratio` is the time of the peer or limit divided by ours. Above 1x distinput is faster. Each round gives a ratio: the table
   has their median, and `range` the lowest and the highest. `cpu ratio` is the same for the CPU time of all cores together.
 * `to reach` is the target for a ratio, or for a figure of our own. **no** marks a missed target. A target that the fastest
