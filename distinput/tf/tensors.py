@@ -157,9 +157,9 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 def _can_be(have: np.dtype[Any], to: np.dtype[Any]) -> bool:
     """Whether numbers of Python may become a dtype: integers any integers, and integers and floats any floats."""
-    if np.can_cast(have, to, "same_kind"):
+    if np.can_cast(have, to, "same_kind") or (have.kind, to.kind) == ("i", "u"):
         return True
-    return (have.kind, to.kind) == ("i", "u") or (have.kind in "if" and to.kind == "V" and "float" in to.name)
+    return to.kind == "V" and (have.kind in "iu" or (have.kind == "f" and "float" in to.name))  # of ml_dtypes
 
 
 def _beyond_int64(value: Any, to: np.dtype[Any]) -> bool:
