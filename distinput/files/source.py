@@ -686,7 +686,7 @@ def read_small(path: str, most: int) -> Bytes | None:
         room = status.st_size + 1  # which is not filled unless the file has grown
         buffer = _POOL.empty((room,), _BYTE) if HINTS.memory is None else HINTS.memory.empty(room)
         with open(local, "rb", 0) as file:
-            if file.readinto(buffer) == status.st_size:
+            if file.readinto(buffer) == status.st_size:  # type: ignore[arg-type]  # as below
                 return buffer[:-1]
     return None
 

@@ -22,8 +22,9 @@ from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
 FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first record does not wait for many others
-CHUNK_BYTES = 7 << 19  # of later chunks: fewer bytes cost more calls, more do not fit in a buffer of 4 MB
-_SMALL_BYTES = 2 << 20  # files of at most so many are read whole
+CHUNK_BYTES = (
+    7 << 19
+)  # of later chunks, and of a whole file: fewer cost more calls, more do not fit in a buffer of 4 MB
 _BEYOND_BYTES = 4096  # past the end of a fragment, where its last record may continue; the least to read
 _MOST_BYTES = 4 << 20  # blocks are aligned to groups of rows up to this size
 _LOOKED_AT = 64  # records sampled to estimate the length of the others, except in the first file
@@ -133,7 +134,7 @@ class SpanFormat(Format):
         """The records from a position on; bytes after `until` are only read to complete a record."""
         check_position(path, wanted)
         if until is None and wanted == _FRONT:
-            data = read_small(path, room_for(_SMALL_BYTES))
+            data = read_small(path, room_for(CHUNK_BYTES))
             if data is not None:
                 yield from self._within(path, data, group, given)
                 return
