@@ -219,7 +219,7 @@ def split(column: Column, counts: Ints) -> Column:
       StackError: rows of one group differ in shape.
       TypeError: they are datasets.
     """
-    size = int(counts[0]) if len(counts) and (counts == counts[0]).all() else None
+    size = int(counts[0]) if len(counts) and (len(counts) == 1 or (counts == counts[0]).all()) else None
     if type(column) is Dense or type(column) is Strings:  # nearly always
         if size is not None:
             return column.reshape((len(counts), size, *column.inner))

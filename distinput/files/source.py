@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -669,6 +669,26 @@ class Adjoining:
         found, self._left = self._left[:size], self._left[padded:]
         self._given += padded
         return found
+
+
+def read_small(path: str, most: int) -> Bytes | None:
+    """All bytes of a local file, in memory that stays unchanged while it is referenced.
+
+    None if it is no file of at most so many bytes, or cannot be read, or not at once: who reads it as a `FileStream` sees why.
+    """
+    local = local_path(path)
+    if local is None:
+        return None
+    with suppress(OSError, ValueError):
+        status = os.stat(local)
+        if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= most:
+            return None
+        room = status.st_size + 1  # which is not filled unless the file has grown
+        buffer = _POOL.empty((room,), _BYTE) if HINTS.memory is None else HINTS.memory.empty(room)
+        with open(local, "rb", 0) as file:
+            if file.readinto(buffer) == status.st_size:  # type: ignore[arg-type]  # as below
+                return buffer[:-1]
+    return None
 
 
 class FileStream(Closing):

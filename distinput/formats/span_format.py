@@ -15,17 +15,21 @@ from distinput.columns.block import ColumnBlock
 from distinput.columns.column import Strings
 from distinput.files.compression import Compression, as_compression
 from distinput.files.range_requests import PIECE_BYTES
-from distinput.files.source import EMPTY, FileStream, room_for, size_of, wanted_until
+from distinput.files.source import EMPTY, FileStream, read_small, room_for, size_of, wanted_until
 from distinput.formats.format import BLOCK_ROWS, Format, PlacedBlocks, Position, check_position, check_reached
 from distinput.names.lazy import dataclass
 from distinput.values.nest import LEAF
 from distinput.values.spec import Spec
 
 FIRST_BYTES = 64 * 1024  # of the very first chunk, so that the first record does not wait for many others
-CHUNK_BYTES = 7 << 19  # of later chunks: fewer bytes cost more calls, more do not fit in a buffer of 4 MB
+CHUNK_BYTES = (
+    7 << 19
+)  # of later chunks, and of a whole file: fewer cost more calls, more do not fit in a buffer of 4 MB
 _BEYOND_BYTES = 4096  # past the end of a fragment, where its last record may continue; the least to read
 _MOST_BYTES = 4 << 20  # blocks are aligned to groups of rows up to this size
 _LOOKED_AT = 64  # records sampled to estimate the length of the others, except in the first file
+
+_FRONT: Position = {"byte": 0, "row": 0}
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -129,6 +133,11 @@ class SpanFormat(Format):
     def _read(self, path: str, wanted: Position, until: int | None, group: int = 1, given: int = 0) -> PlacedBlocks:
         """The records from a position on; bytes after `until` are only read to complete a record."""
         check_position(path, wanted)
+        if until is None and wanted == _FRONT:
+            data = read_small(path, room_for(CHUNK_BYTES))
+            if data is not None:
+                yield from self._within(path, data, group, given)
+                return
         with wanted_until(until):
             source, row = self.open(path, wanted)
         with source:
@@ -142,6 +151,22 @@ class SpanFormat(Format):
                     yield block, self.after(piece.byte + found.after - piece.at, row)
                 over = max(0, over - found.count)
             check_reached(path, row, wanted["row"], "record")
+
+    def _within(self, path: str, data: Bytes, group: int, given: int) -> PlacedBlocks:
+        """The records of a file that was read whole, in blocks that end where a group of rows does."""
+        starts, sizes = np.empty((2, BLOCK_ROWS), np.int64)
+        group = group if group <= BLOCK_ROWS else 1
+        room, at, row = group - given % group if group > 1 else BLOCK_ROWS, 0, 0
+        ended = False
+        while not ended:
+            found = self.find(Piece(path, data, at, at, row, True, len(data)), starts[:room], sizes[:room])
+            count, at, row = found.count, found.after, row + found.count
+            if count:
+                column = Strings(data, starts[:count].copy(), sizes[:count].copy())
+                yield ColumnBlock(LEAF, [column], count), self.after(at, row)
+            if found.error is not None:
+                raise found.error
+            ended, room = count < room, BLOCK_ROWS // group * group
 
     def _found(
         self, source: FileStream, row: int, until: int | None = None, chunks: "_Chunks | None" = None

@@ -160,7 +160,7 @@ class ParseExample(_Parse):
         counts: Ints | None = None
         if self._first is not _SCALAR:
             lengths = column.lengths()
-            counts = np.broadcast_to(np.asarray(lengths, np.int64), block.size)
+            counts = np.full(block.size, lengths, np.int64)
             column = column.unstack()
         assert isinstance(column, Strings)
         structure = self.spec.structure

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte strings over a buffer."""
 
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,6 +26,26 @@ def test_objects_are_the_same_whoever_makes_them(monkeypatch: pytest.MonkeyPatch
     assert column.objects().tolist() == texts
     assert column.take(np.array([3, 0, 3])).objects().tolist() == [texts[3], texts[0], texts[3]]
     assert column.reshape((2, 2)).objects().tolist() == [texts[:2], texts[2:]]
+
+
+@given(st.lists(st.integers(0, 3) | st.integers(2000, 3000), max_size=6), st.integers(1, 2), st.booleans())
+def test_long_texts_are_copied_the_same_beside_other_threads(sizes: list[int], many: int, apart: bool) -> None:
+    data = np.random.default_rng(len(sizes)).integers(0, 256, 40_000, np.uint8)
+    starts = np.cumsum([7 * apart, *sizes])[:-1].astype(np.int64)
+    column = Strings(data, starts, np.array(sizes, np.int64))
+    want = [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
+    done = Event()
+    other = Thread(target=done.wait)
+    other.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_LONG", 1000)
+            patch.setattr(module, "_MANY", many)
+            assert column.objects().tolist() == want
+            assert column.rows(0, len(sizes), 2).objects().tolist() == want[::2]
+    finally:
+        done.set()
+        other.join()
 
 
 def test_texts_that_came_as_an_array_are_handed_out_as_views_of_it() -> None:

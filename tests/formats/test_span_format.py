@@ -2,6 +2,7 @@
 """Blocks that end where groups of rows do."""
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from distinput.formats.span_format import CHUNK_BYTES
 from distinput.formats.text import TextLines
 from distinput.formats.tfrecord import TFRecords, TFRecordWriter
 from distinput.kernels.checksums import FOOTER, HEADER
-from tests.formats.reading import records, small_pieces
+from tests.formats.reading import check_groups, check_positions, records, records_until_error, small_pieces
 
 
 def in_groups(
@@ -56,6 +57,65 @@ def test_groups_change_no_record(items: list[bytes], format: Format, size: int, 
         assert in_groups(format, path, None, size, given % size)[0] == items
         for block, after in format.read_groups(path, None, size, given % size):
             assert in_groups(format, path, after, size, (given + block.size) % size)[0] == items[after["row"] :]
+
+
+@given(
+    st.lists(
+        st.binary(min_size=1, max_size=60).filter(lambda line: b"\n" not in line and b"\r" not in line), min_size=1
+    ),
+    st.sampled_from([TFRecords(), TextLines()]),
+    st.integers(1, 9),
+    st.integers(0, 8),
+    st.integers(1, 7),
+    st.none() | st.tuples(st.integers(0), st.integers(0, 7)),
+)
+def test_a_file_that_is_read_whole_has_what_its_chunks_have(
+    tmp_path_factory: pytest.TempPathFactory,
+    items: list[bytes],
+    format: Format,
+    size: int,
+    given: int,
+    rows: int,
+    flip: tuple[int, int] | None,
+) -> None:
+    path = tmp_path_factory.mktemp("spans") / "a"
+    if isinstance(format, TFRecords):
+        with TFRecordWriter(path) as writer:
+            for item in items:
+                writer.write(item)
+    else:
+        path.write_bytes(b"\n".join(items))
+    content = bytearray(path.read_bytes())
+    if flip is not None:
+        content[flip[0] % len(content)] ^= 1 << flip[1]
+        path.write_bytes(content)
+    with small_pieces(len(content) - 1, rows):
+        chunks = records_until_error(format, path)
+    with small_pieces(len(content), rows):
+        whole = records_until_error(format, path)
+        assert (whole[0], str(whole[1])) == (chunks[0], str(chunks[1]))
+        if whole[1] is None:
+            check_positions(format, path, whole[0])
+            size = min(size, rows)
+            check_groups(format, path, whole[0], size, given % size)
+
+
+def test_a_file_that_grows_as_it_is_looked_at_is_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"one\ntw")
+    stat, grown = os.stat, []
+
+    def grows(*args: Any, **options: Any) -> os.stat_result:
+        status = stat(*args, **options)
+        if args[0] == str(path) and not grown:
+            grown.append(path.write_bytes(b"one\ntwo\nthree\n"))
+        return status
+
+    monkeypatch.setattr(os, "stat", grows)
+    assert records(TextLines(), path) == [b"one", b"two", b"three"]
+    assert grown
 
 
 @pytest.mark.parametrize("size", [32, 1000, 5000])

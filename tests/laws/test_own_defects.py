@@ -6,6 +6,7 @@ import io
 import types
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,11 @@ def _npy(path: Path, **options: Any) -> di.data.Dataset:
     return di.data.NpyDataset(str(path), **options)
 
 
-def _tfrecord(path: Path, **options: Any) -> di.data.Dataset:
-    with di.io.TFRecordWriter(str(path)) as writer:
+def _tfrecord(path: Path, compression: str = "", **options: Any) -> di.data.Dataset:
+    with di.io.TFRecordWriter(str(path), compression) as writer:
         for i in range(20):
             writer.write(b"%d" % i)
-    return di.data.TFRecordDataset(str(path), **options)
+    return di.data.TFRecordDataset(str(path), compression, **options)
 
 
 READERS: dict[str, tuple[Callable[..., di.data.Dataset], list[str]]] = {
@@ -115,6 +116,10 @@ READERS: dict[str, tuple[Callable[..., di.data.Dataset], list[str]]] = {
     ),
     "tfrecord": (
         _tfrecord,
+        ["distinput.formats.tfrecord:TFRecords.find", "distinput.formats.span_format:SpanFormat._within"],
+    ),
+    "tfrecord of GZIP": (
+        partial(_tfrecord, compression="GZIP"),
         ["distinput.formats.tfrecord:TFRecords.find", "distinput.formats.span_format:SpanFormat._found"],
     ),
 }
