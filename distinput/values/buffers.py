@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from math import prod
+from sys import getrefcount
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,7 +44,7 @@ def counts_are_exact() -> bool:
 
 def alone(held: list[Any]) -> bool:
     """Whether nothing but this list refers to its only item; always False where counts are not exact."""
-    return sys.getrefcount(held[0]) == _ALONE
+    return getrefcount(held[0]) == _ALONE
 
 
 def calibrated(count: Callable[[Any], int], make: Callable[[int], Any]) -> int:
@@ -54,7 +55,7 @@ def calibrated(count: Callable[[Any], int], make: Callable[[int], Any]) -> int:
     return list(map(count, map(make, [0])))[0] if counts_are_exact() else -1  # noqa: RUF015 - as `owned` is called
 
 
-_ALONE = calibrated(lambda held: sys.getrefcount(held[0]), lambda _: [np.empty(1)])
+_ALONE = calibrated(lambda held: getrefcount(held[0]), lambda _: [np.empty(1)])
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -81,6 +82,9 @@ np.empty(1 << 24, np.uint8)
 # Freed at once, which tells the allocator of glibc that memory of this size comes and goes (`mallopt`, M_MMAP_THRESHOLD): from
 # now on it keeps what small objects leave at the end of its memory, up to twice as much. It gave it back to the system whenever
 # a batch of strings was dropped, which then cleared each page again for the next batch, in more time than filling it takes.
+
+_MOST_SHAPES = 1 << 10
+"""Shapes and dtypes of arrays whose capacity is known: more are not used again."""
 
 _STEP_BITS = 3
 """Between a power of two and the next there are 2**3 sizes, so a buffer is at most an eighth larger than asked for."""
@@ -125,6 +129,7 @@ class Buffers:
     ) -> None:
         self._step_bits, self._larger = step_bits, larger
         self.most_bytes = most_bytes if counts_are_exact() else 0
+        self._capacities: dict[tuple[tuple[int, ...], np.dtype[Any]], int] = {}
         self._shelves: dict[int, deque[list[Bytes]]] = {}  # each buffer in a list of its own, so that `alone` can tell
         self._bytes = 0
 
@@ -141,36 +146,49 @@ class Buffers:
         Raises:
           ResourceExhaustedError: there is no memory for it.
         """
+        capacity = self._capacities.get((shape, dtype))
+        if capacity is None:
+            capacity = self._capacity(shape, dtype)
+        if not capacity:
+            return np.empty(shape, dtype)
+        shelf = self._shelves.get(capacity)
+        if shelf:
+            for _ in range(min(_PROBES + capacity // _PROBE_BYTES, len(shelf))):
+                try:
+                    held = shelf.popleft()
+                except IndexError:  # another thread was quicker
+                    break
+                # Nobody else can reach a buffer that is not on its shelf and has no view, so what the count says stays true.
+                if getrefcount(held[0]) == _ALONE:
+                    (buffer,) = held  # held by this name before another thread can find it on the shelf
+                    shelf.appendleft(held)  # in front, so that the same few stay in the cache
+                    return np.ndarray(shape, dtype, buffer)  # its base is the buffer
+                shelf.append(held)  # in use: those go to the end
+        if capacity < 0:
+            return self._beyond(shape, dtype)
+        return np.ndarray(shape, dtype, self._new(capacity))
+
+    def _capacity(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+        """The size of the buffers for such arrays, which is looked up the next time; 0: NumPy makes them, -1: see `_beyond`."""
         size = prod(shape) * dtype.itemsize
         if size < FEWEST_BYTES or dtype.hasobject:
-            return np.empty(shape, dtype)
-        if size > self.most_bytes // 4:
-            if self._larger is not None:
-                return self._larger.empty(shape, dtype)
-            with told_by("", shape, dtype):
-                return np.ndarray(shape, dtype, _fresh(size))
-        grain = 1 << max(0, size.bit_length() - 1 - self._step_bits)
-        capacity = -(-size // grain) * grain
-        shelf = self._shelves.get(capacity)
-        buffer = self._waiting(shelf, capacity) if shelf else None
-        if buffer is None:
-            buffer = self._new(capacity)
-        return np.ndarray(shape, dtype, buffer)  # its base is the buffer
+            capacity = 0
+        elif size > self.most_bytes // 4:
+            capacity = -1
+        else:
+            grain = 1 << max(0, size.bit_length() - 1 - self._step_bits)
+            capacity = -(-size // grain) * grain
+        if len(self._capacities) >= _MOST_SHAPES:
+            self._capacities.clear()
+        self._capacities[shape, dtype] = capacity
+        return capacity
 
-    def _waiting(self, shelf: deque[list[Bytes]], capacity: int) -> Bytes | None:
-        """A buffer that nobody holds, among the first few; those in use go to the end."""
-        for _ in range(min(_PROBES + capacity // _PROBE_BYTES, len(shelf))):
-            try:
-                held = shelf.popleft()
-            except IndexError:  # another thread was quicker
-                return None
-            # Nobody else can reach a buffer that is not on its shelf and has no view, so what the count says stays true.
-            if alone(held):
-                (buffer,) = held  # held by this name before another thread can find it on the shelf
-                shelf.appendleft(held)  # in front, so that the same few stay in the cache
-                return buffer
-            shelf.append(held)
-        return None
+    def _beyond(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An array that is so large that the pool remembers none."""
+        if self._larger is not None:
+            return self._larger.empty(shape, dtype)
+        with told_by("", shape, dtype):
+            return np.ndarray(shape, dtype, _fresh(prod(shape) * dtype.itemsize))
 
     def _new(self, capacity: int) -> Bytes:
         buffer = _fresh(capacity)
