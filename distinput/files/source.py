@@ -357,8 +357,11 @@ def refuse_pipe(path: str) -> None:
     Raises:
       FailedPreconditionError: it is a pipe.
     """
-    local = local_path(path)
-    if local is not None and os.path.exists(local) and stat.S_ISFIFO(os.stat(local).st_mode):
+    local, mode = local_path(path), 0
+    if local is not None:
+        with suppress(OSError, ValueError):  # which is told where it is opened
+            mode = os.stat(local).st_mode
+    if stat.S_ISFIFO(mode):
         raise FailedPreconditionError(
             f"{path}: is a pipe, which can be read once, and this format looks at the beginning of a file first; save it to a "
             "file, as the commands of `distinput` do"

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
@@ -350,8 +351,8 @@ class PlainObjects:
         kinds = [self._kinds.get(name, LEFT_OUT) for name in names]
         room = PlainColumns(kinds, count)
         keys = [f'"{name}"'.encode() for name in names]
-        ends = np.cumsum([len(key) for key in keys])
-        layout = np.stack([ends, np.array(kinds), np.array(room.places)], 1).astype(np.int64).reshape(-1)
+        places = zip(accumulate(map(len, keys)), kinds, room.places, strict=True)
+        layout = np.array(list(places), np.int64).reshape(-1)
         data, written = np.ascontiguousarray(data), np.frombuffer(b"".join(keys), np.uint8)
         text = data
         status, _ = plain_json(data, count, written, layout, room.out, _NOTHING)

@@ -429,9 +429,9 @@ def portions_in(
 # ----------------------------------------------------------------------------
 
 
-_WORTH_A_THREAD = 1 << 19
-"""Bytes of a portion. Of inputs that share their room, smaller ones are decoded by who asks for them: to hand one over to a
-thread, and to wait for it, takes as long as to decode it."""
+_WORTH_A_THREAD, _WORTH_A_SHARE = 1 << 16, 1 << 19
+"""Bytes of a portion, and of one of an input that shares its room with others. Who asks for smaller ones decodes them: to hand one
+over to a thread, and to wait for it, takes as long."""
 
 
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run, pace: Pace) -> Stream:
@@ -568,7 +568,8 @@ class _Ahead:
     def _may_begin(self, portion: Portion, most: float) -> bool:
         if portion.nbytes > most or self._run.cancelled.is_set() or (cores() == 1 and not portion.waits):
             return False
-        if self._run.asked.room is not None and portion.nbytes < _WORTH_A_THREAD and not portion.waits:
+        least = _WORTH_A_THREAD if self._run.asked.room is None else _WORTH_A_SHARE
+        if portion.nbytes < least and not portion.waits:
             return False
         last = self._decoding[-1].future if self._decoding else None
         if portion.follows and last is not None and not last.done():

@@ -23,9 +23,13 @@ from tests.ops.iterating import plain, until_error
 from tests.patience import threads_since
 
 
+WORTH_A_THREAD = ahead._WORTH_A_THREAD
+
+
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "cores", lambda: 2)
+    monkeypatch.setattr(ahead, "_WORTH_A_THREAD", 1)
 
 
 class Portions:
@@ -83,6 +87,18 @@ def test_rows_and_states_keep_their_order() -> None:
     assert found == [(number, {"input": number, "position": {"row": row}}) for number in range(5) for row in (1, 2)]
     assert portions.numbers == list(range(5))
     assert {thread for _, thread in portions.decoded} > {threading.get_ident()}
+
+
+@pytest.mark.parametrize("less, waits, alone", [(1, False, True), (1, True, False), (0, False, False)])
+def test_small_portions_are_decoded_by_who_asks_for_them(
+    monkeypatch: pytest.MonkeyPatch, less: int, waits: bool, alone: bool
+) -> None:
+    monkeypatch.setattr(ahead, "_WORTH_A_THREAD", WORTH_A_THREAD)
+    portions = Portions(5, nbytes=WORTH_A_THREAD - less, waits=waits)
+    with Run() as run:
+        found = drained(ahead.portions_ahead(iter(portions), run, ahead.Pace()))
+    assert [number for number, _ in found] == sorted([*range(5)] * 2)
+    assert ({thread for _, thread in portions.decoded} == {threading.get_ident()}) == alone
 
 
 def test_the_first_block_alone_takes_one_portion() -> None:
