@@ -430,8 +430,8 @@ def portions_in(
 
 
 _WORTH_A_THREAD, _WORTH_A_SHARE = 1 << 16, 1 << 19
-"""Bytes of a portion, and of one of an input that shares its room with others. Who asks for smaller ones decodes them: to hand one
-over to a thread, and to wait for it, takes as long."""
+"""Bytes of a portion, and of one of an input that shares its room with others. Who asks for smaller ones decodes them: to hand
+one over to a thread, and to wait for it, takes as long."""
 
 
 def portions_ahead(portions: Iterator[PlacedPortion], run: Run, pace: Pace) -> Stream:

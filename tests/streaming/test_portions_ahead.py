@@ -22,7 +22,6 @@ from distinput.values.nest import LEAF
 from tests.ops.iterating import plain, until_error
 from tests.patience import threads_since
 
-
 WORTH_A_THREAD = ahead._WORTH_A_THREAD
 
 
