@@ -403,6 +403,9 @@ def one_batch(table: Any) -> Any:
     >>> one_batch(pa.table({"x": pa.chunked_array([[1], [2, 3]])})).num_rows
     3
     """
+    batches = table.to_batches()
+    if len(batches) == 1:
+        return batches[0]
     whole = table.combine_chunks()
     for place, column in enumerate(whole.columns):
         if column.num_chunks > 1:
