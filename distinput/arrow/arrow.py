@@ -403,13 +403,14 @@ def one_batch(table: Any) -> Any:
     >>> one_batch(pa.table({"x": pa.chunked_array([[1], [2, 3]])})).num_rows
     3
     """
-    whole = table.combine_chunks()
-    for place, column in enumerate(whole.columns):
-        if column.num_chunks > 1:
-            wide = pa.large_string() if types.is_string(column.type) else pa.large_binary()
-            whole = whole.set_column(place, whole.schema.field(place).with_type(wide), column.cast(wide))
-    batches = whole.combine_chunks().to_batches() or [without_rows(whole.schema)]
-    (batch,) = batches
+    if len(table.to_batches()) > 1:
+        table = table.combine_chunks()
+        for place, column in enumerate(table.columns):
+            if column.num_chunks > 1:
+                wide = pa.large_string() if types.is_string(column.type) else pa.large_binary()
+                table = table.set_column(place, table.schema.field(place).with_type(wide), column.cast(wide))
+        table = table.combine_chunks()
+    (batch,) = table.to_batches() or [without_rows(table.schema)]
     return batch
 
 

@@ -317,10 +317,14 @@ def check_rows(rows: Ints, count: int) -> None:
 
 def places_of_each(numbers: Ints) -> dict[int, Ints]:
     """For each number that occurs, its places in ascending order."""
-    order = np.argsort(numbers, kind="stable")
-    found, starts = np.unique(numbers[order], return_index=True)
+    if not len(numbers):
+        return {}
+    small = int(numbers.astype(np.uint64).max()) < 1 << 16  # negative ones are huge without their sign
+    order = np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")  # numbers of 16 bits are counted
+    in_order = numbers[order]
+    starts = [0, *(np.flatnonzero(in_order[1:] != in_order[:-1]) + 1).tolist()]
     ends = [*starts[1:], len(order)]
-    return {number: order[a:b] for number, a, b in zip(found.tolist(), starts, ends[: len(starts)], strict=True)}
+    return {number: order[a:b] for number, a, b in zip(in_order[starts].tolist(), starts, ends, strict=True)}
 
 
 def put_in_order(blocks: Sequence[Block], places: Sequence[Ints]) -> Block:

@@ -635,12 +635,23 @@ class ParquetReader:
         """Note that these parts of columns are as their checksums say."""
         self._compared[columns] = frozenset(parts)
 
-    def row_group(self, number: int, columns: Sequence[str] | None, threads: bool = True) -> Any:
-        """Read these columns of a row group as a table; `threads`: several of them at a time, where there are cores."""
+    def row_group(self, number: int, columns: Sequence[str] | None, threads: bool = True, end: int = 0) -> Any:
+        """Read these columns of a row group as a table.
+
+        Args:
+          number: of the row group.
+          columns: their names; None: all.
+          threads: whether several of them are read at a time, where there are cores.
+          end: the number of a row from which on none is needed; 0: all are.
+        """
         if self.remote is None:
             names = None if columns is None else tuple(columns)
-            file = self.file if self.compares(names, [number]) else self._quick
-            table = file.read_row_group(number, columns=columns, use_threads=threads)
+            compares = self.compares(names, [number])
+            if end and not compares:  # all of its pages were compared before
+                batch = next(self._quick.iter_batches(end, [number], columns, use_threads=threads), None)
+                if batch is not None and batch.num_rows == end:
+                    return pa.Table.from_batches([batch])
+            table = (self.file if compares else self._quick).read_row_group(number, columns, use_threads=threads)
             self.note_compared(names, [number])
             return table
         wanted = [

@@ -190,10 +190,11 @@ def _whole(
     path, stamp, part = reader.path, reader.stamp, f"row group {group}"
     if nbytes <= _WHOLE_BYTES or names == []:
         with reading(path, group):
-            table, first, count = reader.row_group(group, names, threads), int(rows[0]), len(rows)
-            if _follow(rows):  # what is left out need not be looked at
-                table, rows = table.slice(first, count), np.arange(count)
-            yield _rows_of(checked_batch(path, part, table), rows, kept)
+            table = reader.row_group(group, names, threads, 0 if kept else int(rows[-1]) + 1)
+            if follow := _follow(rows):  # what is left out need not be looked at
+                table, rows = table.slice(int(rows[0]), len(rows)), rows - rows[0]
+            table = checked_batch(path, part, table)
+            yield table if follow and not kept else taken(table, rows)
         return
     count, done = footer_of(path, stamp).row_group(group).num_rows, 0
     with opened(path, stamp, at_once=False, unit=reader.unit) as slices, reading(path, group):
@@ -392,17 +393,13 @@ def _decoded(reader: ParquetReader, group: int, column: str, pages: Pages, rows:
                 f"{path}: {part}: damaged: pages of column {column!r} should have {want} rows, but have {table.num_rows}"
             )
         reader.note_compared(column, pages.starts[numbers].tolist())
-        yield _rows_of(checked_batch(path, part, table), local, kept)
-
-
-def _rows_of(table: Any, rows: Ints, kept: bool) -> Any:
-    """Ascending rows of a table: a view where they follow each other and are not `kept`."""
-    return taken(table, rows) if kept or not _follow(rows) else table.slice(int(rows[0]), len(rows))
+        table = checked_batch(path, part, table)
+        yield taken(table, local) if kept or not _follow(local) else table.slice(int(local[0]), len(local))
 
 
 def _follow(rows: Ints) -> bool:
     """Whether these ascending rows follow each other."""
-    return int(rows[-1]) - int(rows[0]) + 1 == len(rows) and bool((np.diff(rows) == 1).all())
+    return int(rows[-1]) - int(rows[0]) + 1 == len(rows) and bool((rows[1:] > rows[:-1]).all())
 
 
 def _up_to(file: Any, first: int, count: int) -> Any:

@@ -165,8 +165,12 @@ def gathered(
             kept.append(places[:count])
     if not parts:
         return num_values, None, empty
-    order = np.argsort(np.concatenate(kept))
-    return num_values, parts[0] if len(parts) == 1 else concat_blocks(parts).take(order), empty
+    if len(parts) == 1:
+        return num_values, parts[0], empty
+    together = concat_blocks(parts)
+    order = np.full(num_values, -1)  # which of them stands in each place; -1: a number that was passed over
+    order[np.concatenate(kept)] = np.arange(together.size)
+    return num_values, together.take(order[order >= 0]), empty
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from distinput.columns import picked as module
 from distinput.columns.block import ColumnBlock, concat_blocks
 from distinput.columns.column import Column, Dense, LazyColumn
-from distinput.columns.picked import Memory, Picked, picked, put_in_order
+from distinput.columns.picked import Memory, Picked, picked, places_of_each, put_in_order
 from distinput.columns.regroup import concat_columns, split, stack
 from distinput.kernels.spans import gather_rows
 from distinput.values.nest import LEAF
@@ -200,3 +200,10 @@ def test_rows_of_one_source_are_gathered_together() -> None:
     assert (found.materialize().array == source[[4, 1, 0, 5, 5]]).all()
     other = concat_columns([*parts, Picked(source.copy(), np.array([2]))])
     assert (other.materialize().array == source[[4, 1, 0, 5, 5, 2]]).all()
+
+
+@given(st.lists(st.one_of(st.integers(-2, 2), st.sampled_from([2**16 - 1, 2**16, -(2**63), 2**63 - 1])), max_size=12))
+def test_the_places_of_each_number(numbers: list[int]) -> None:
+    places = {number: values.tolist() for number, values in places_of_each(np.array(numbers, np.int64)).items()}
+    assert list(places) == sorted(set(numbers))
+    assert places == {number: [place for place, each in enumerate(numbers) if each == number] for number in places}

@@ -136,13 +136,18 @@ def test_only_pages_that_hold_rows_are_read(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_slices_are_those_of_whole_row_groups(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("small_bytes", [0, 1 << 20])
+def test_slices_are_those_of_whole_row_groups(
+    kind: str, kept: bool, small_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_pages, "_SMALL_BYTES", small_bytes)
     path = str(tmp_path / "a.parquet")
     written(path, kind)
     whole = pq.ParquetFile(path).read_row_group(1).to_pylist()
     with opened(path, stamp_of(path)) as reader:
         for first, stop in [(0, 250), (0, 1), (3, 90), (90, 100), (100, 249), (249, 250), (40, 42)]:
-            found = taken_rows(reader, 1, None, np.arange(first, stop), threads=False)
+            found = taken_rows(reader, 1, None, np.arange(first, stop), threads=False, kept=kept)
             assert found.to_pylist() == whole[first:stop]
 
 
@@ -200,6 +205,8 @@ def test_row_groups_are_compared_with_their_checksums_once(tmp_path: Path) -> No
         assert not reader.compares(None, [0])
         assert reader.compares(("text",), [0])
         assert reader.row_group(0, None).equals(first)
+        assert reader.row_group(0, None, end=7).equals(first.slice(0, 7))
+        assert reader.row_group(0, None, end=ROWS + 1).equals(first)
         assert reader.row_group(0, []).num_columns == 0
 
 
