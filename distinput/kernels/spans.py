@@ -126,6 +126,7 @@ def place_rows(begins: Ints, ends: Ints, near: Ints, shift: int, width: int, row
 
 
 SHORT = 128  # rows up to this many bytes are written a word at a time, whatever their length
+_LONG = 2048  # bytes; of shorter rows that lie one behind the other, the processor itself fetches the next ones
 _ALL = np.uint64((1 << 64) - 1)
 
 
@@ -254,7 +255,7 @@ def pad_spans(values: Bytes, starts: Ints, sizes: Ints, counts: Ints, widths: In
                 _pad_short(values, start, length, out, to, width, word)
                 to += width
                 continue
-            if i + ROWS_AHEAD < rows and starts[i + 1] != starts[i] + sizes[i]:  # otherwise the processor knows
+            if i + ROWS_AHEAD < rows and (length > _LONG or starts[i + 1] != starts[i] + sizes[i]):
                 will_load(values, starts[i + ROWS_AHEAD] * item)
             copy_bytes(out, to, values, start, length)
             fill_items(out, to + length, to + width, fill, same)
@@ -296,7 +297,7 @@ def gather_spans(data: Bytes, starts: Ints, lengths: Ints, out: BytesOut, out_of
             for k in range(length):
                 out[to + k] = data[start + k]
             continue
-        if i + ROWS_AHEAD < starts.size and starts[i + 1] != start + length:  # see `pad_spans`
+        if i + ROWS_AHEAD < starts.size and starts[i + 1] != start + length:  # otherwise the processor knows
             will_load(data, starts[i + ROWS_AHEAD])
         copy_bytes(out, to, data, start, length)
 

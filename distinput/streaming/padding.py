@@ -199,7 +199,7 @@ Dims = tuple[int | None, ...]
 _Spans = tuple[Array, Ints, Ints]
 """A contiguous array [m, ...], and for each row where it begins in the array and how long it is, [n]."""
 
-_LARGE_BYTES = 1 << 24
+_LARGE_BYTES = 1 << 26
 """Bytes of batches in one block, if they are padded when they are handed out: enough for the cost of a block to vanish."""
 
 
