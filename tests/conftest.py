@@ -17,6 +17,7 @@ from distinput.run.threads import _open
 from tests.depth import DEEP
 from tests.golden.families import summary_lines
 from tests.nursery import FORKED, restore_variables
+from tests.temporary import remove_folders
 
 # No deadline: on a shared machine a single example may wait for a core. The bounds keep the whole suite to minutes.
 _SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
@@ -31,8 +32,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 def pytest_sessionfinish() -> None:
-    """Use the processes no more that have loaded what those of many tests need."""
+    """Use the processes no more that have loaded what those of many tests need, and the folders that tests have made."""
     FORKED.close()
+    remove_folders()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

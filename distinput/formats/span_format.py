@@ -27,7 +27,6 @@ CHUNK_BYTES = (
 )  # of later chunks, and of a whole file: fewer cost more calls, more do not fit in a buffer of 4 MB
 _BEYOND_BYTES = 4096  # past the end of a fragment, where its last record may continue; the least to read
 _MOST_BYTES = 4 << 20  # blocks are aligned to groups of rows up to this size
-_LOOKED_AT = 64  # records sampled to estimate the length of the others, except in the first file
 
 _FRONT: Position = {"byte": 0, "row": 0}
 
@@ -195,15 +194,9 @@ class SpanFormat(Format):
             lent = lends
             data, ended = source.next_bytes(size) if lent else source.more(kept, size)
             position = 0
-            known = Found(0, 0)
-            if chunks.unknown:
-                piece = Piece(source.path, data, position, byte, row, ended, source.size)
-                known = self.find(piece, all_starts[:_LOOKED_AT], all_sizes[:_LOOKED_AT])
-                chunks.expect(known.count, known.after)
             while True:
                 piece, room = Piece(source.path, data, position, byte, row, ended, source.size), chunks.rows
-                found = self._behind(known, piece, all_starts[:room], all_sizes[:room])
-                known = Found(0, position)
+                found = self.find(piece, all_starts[:room], all_sizes[:room])
                 count, taken = found.count, found.after - position
                 if count:
                     yield piece, found, all_starts[:count].copy(), all_sizes[:count].copy()
@@ -218,18 +211,6 @@ class SpanFormat(Format):
                 need = 0
                 if not ended and len(data) - position < chunks.expected:
                     break
-
-    def _behind(self, known: Found, piece: Piece, starts: Ints, sizes: Ints) -> Found:
-        """As `find`, where the first records were found before: they are not looked through again."""
-        count = known.count
-        if not 0 < count <= len(starts):
-            return self.find(piece, starts, sizes)
-        if count == len(starts):
-            return Found(count, known.after)
-        byte, row = piece.byte + known.after - piece.at, piece.row + count
-        rest = Piece(piece.path, piece.data, known.after, byte, row, piece.ended, piece.size)
-        found = self.find(rest, starts[count:], sizes[count:])
-        return Found(count + found.count, found.after, found.need, found.error)
 
 
 class _Chunks:
@@ -250,8 +231,6 @@ class _Chunks:
         self._rows = self._bytes = 0
         self._most = room_for(CHUNK_BYTES)
         self._next = min(FIRST_BYTES if first else CHUNK_BYTES, self._most)
-        self.unknown = self._group > 1 and not first
-        """True if the length of records should be sampled first."""
         self.rows = self._group - self._given if self._group > 1 else BLOCK_ROWS
         """The most records to search for; one group at first, so that the first batch does not wait for others."""
         self.expected = 0
@@ -268,18 +247,13 @@ class _Chunks:
         return max(_BEYOND_BYTES, self.expected - kept) if self.expected else size
 
     def note(self, rows: int, size: int) -> None:
-        """Record that `rows` records of `size` bytes in total were found."""
+        """Record that `rows` records of `size` bytes were found, from which the length of the next ones is estimated."""
         self._given = (self._given + rows) % self._group
         self._rows += rows
         self._bytes += size
-        self.expect(self._rows, self._bytes)
-
-    def expect(self, rows: int, size: int) -> None:
-        """Estimate the length of the next records from `rows` records of `size` bytes in total."""
-        if self._group == 1 or not rows:
+        if self._group == 1 or not self._rows:
             return
-        self.unknown = False
-        each = size / rows
+        each = self._bytes / self._rows
         if self._group * each > min(_MOST_BYTES, self._most):
             self.rows, self.expected = BLOCK_ROWS, 0
             return

@@ -137,12 +137,12 @@ def test_a_later_file_is_read_as_the_others_were(tmp_path: Path) -> None:
         for _ in range(100_000):
             writer.write(bytes(50))
     _, ends = in_groups(TFRecords(), file, None, 1000, 7700)
-    assert ends[0] > 10_000  # nobody waits for the first record of all
+    assert ends[1] > 10_000  # nobody waits for the first record of all
     assert all((end + 7700) % 1000 == 0 for end in ends[:-1])
 
 
 @pytest.mark.parametrize("rows, size, damaged", [(10, 20, None), (100, 20, None), (10, 20, 4), (100, 20, 80)])
-def test_records_whose_length_is_sampled_are_looked_through_once(
+def test_records_are_looked_through_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, size: int, damaged: int | None
 ) -> None:
     file = tmp_path / "a.tfr"

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 import distinput as di
+from tests.temporary import temporary_folder
 
 __all__ = ["ID", "Corpus", "corpora", "corpus", "ids", "pipelines", "records_of", "told"]
 
@@ -48,7 +48,7 @@ class Corpus:
 
 @cache
 def corpus(kind: str, sizes: tuple[int, ...]) -> Corpus:
-    folder = Path(mkdtemp(prefix="lineage-"))
+    folder = Path(temporary_folder())
     names = []
     for number, size in enumerate(sizes):
         name = folder / f"n-{number}.{kind}"

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from distinput.errors import StateError
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
 from tests.lineage.carried import Corpus, corpus, ids, pipelines, told
+from tests.temporary import temporary_folder
 
 FIXED: dict[str, Any] = {"suppress_health_check": [HealthCheck.function_scoped_fixture]}
 BALANCED = di.distribute.InputOptions(balanced_split=True)
@@ -63,7 +63,7 @@ def test_what_was_seen_is_replayed_and_located(drawn: tuple[Corpus, Any], kind: 
             ds = ds.flat_map(lambda x: di.data.Dataset.from_tensor_slices(x)).batch(4)
         return strategy.experimental_distribute_dataset(ds, BALANCED)
 
-    folder = mkdtemp(prefix="lineage-")
+    folder = temporary_folder()
     model: list[list[int]] = []
     with di.train.Ledger(folder) as ledger:
         dataset = dataset_of()
@@ -94,7 +94,7 @@ def test_what_was_seen_is_replayed_and_located(drawn: tuple[Corpus, Any], kind: 
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.integers(0, 2), st.booleans())
 def test_restarts_on_other_workers(before: int, after: int, saved: int, lost: int, counted: bool) -> None:
     found = corpus("parquet" if counted else "text", (7, 3, 12))
-    folder = mkdtemp(prefix="lineage-")
+    folder = temporary_folder()
 
     def dataset_of(strategy: Any) -> Any:
         ds = found.dataset().shuffle(6, seed=2)
@@ -134,7 +134,7 @@ def results(found: list[Any]) -> list[Any]:
 @settings(max_examples=cases(6, 100), **FIXED)
 @given(st.integers(0, 40), st.integers(0, 3), st.booleans())
 def test_a_killed_process_leaves_what_it_was_given(kill_at: int, every: int, counted: bool) -> None:
-    folder = Path(mkdtemp(prefix="lineage-"))
+    folder = Path(temporary_folder())
 
     def dataset_of() -> Any:
         ds = di.data.Dataset.range(60).shuffle(9, seed=1)

@@ -3,7 +3,6 @@
 
 import json
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from distinput.lineage.history import LedgerFile
 from tests.depth import cases
 from tests.distribute.workers import on_workers, with_policy
 from tests.lineage.carried import ID, corpus
+from tests.temporary import temporary_folder
 
 BALANCED = di.distribute.InputOptions(balanced_split=True)
 
@@ -64,7 +64,7 @@ def test_losses_are_those_of_their_records_on_any_number_of_workers(
     before: int, after: int, saved: int, lost: int, balanced: bool, asked: int
 ) -> None:
     found = corpus("parquet", (7, 3, 12))
-    folder = mkdtemp(prefix="lineage-")
+    folder = temporary_folder()
     options = BALANCED if balanced or before != after else None
 
     def dataset_of(strategy: Any) -> Any:
