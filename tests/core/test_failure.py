@@ -214,7 +214,9 @@ def test_a_result_that_fails_takes_no_other_along() -> None:
 OUT_OF_FILES = """
 import os, resource, sys
 import distinput as di
+from distinput.formats import span_format
 
+span_format.CHUNK_BYTES = int(sys.argv[3])
 names = [os.path.join(sys.argv[1], f"{number}.txt") for number in range(80)]
 for name in names:
     with open(name, "w") as file:
@@ -228,7 +230,7 @@ made = {
     "iterators": lambda: [next(each) for each in [iter(lines(name)) for name in names]],
 }[sys.argv[2]]
 try:
-    made()
+    print(len(made()))
 except OSError as error:
     print(error.errno, *error.__notes__, sep="\\n")
 """
@@ -238,12 +240,21 @@ except OSError as error:
 @pytest.mark.fresh_process
 @pytest.mark.parametrize("way", ["interleave", "zip", "write", "iterators"])
 def test_a_process_without_descriptors_says_the_cure(way: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", OUT_OF_FILES, str(tmp_path), way]
+    command = [sys.executable, "-c", OUT_OF_FILES, str(tmp_path), way, "1"]  # files of two bytes are not read whole
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     assert found.startswith(f"{errno.EMFILE}\n"), found
     assert "as many files and connections open as it may" in found
     assert "ulimit -n 65536" in found
     assert "cycle_length" in found
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs limits of POSIX")
+@pytest.mark.fresh_process
+@pytest.mark.parametrize("way", ["interleave", "zip", "iterators"])
+def test_small_files_are_not_kept_open(way: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OUT_OF_FILES, str(tmp_path), way, "100"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    assert found == {"zip": "1\n"}.get(way, "80\n")
 
 
 TAKES_ALL = """

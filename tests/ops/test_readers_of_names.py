@@ -127,10 +127,10 @@ def test_a_class_with_a_constructor_of_its_own_is_called_for_each_file(read: Rea
 def test_a_file_behind_another_begins_with_a_large_block(tmp_path: Path) -> None:
     names = [str(tmp_path / name) for name in "ab"]
     for name in names:
-        Path(name).write_bytes(b"word\n" * 50_000)
+        Path(name).write_bytes(b"word\n" * 800_000)
     node = Dataset.from_tensor_slices(names).flat_map(lambda name: di.data.TextLineDataset(name)).node
     with Run() as run:
         sizes = [block.size for block, _ in node.open(node.start(0), run)]
-    second = int(np.searchsorted(np.cumsum(sizes), 50_000)) + 1
-    assert sum(sizes[second:]) == 50_000
+    second = int(np.searchsorted(np.cumsum(sizes), 800_000)) + 1
+    assert sum(sizes[second:]) == 800_000
     assert sizes[second] > sizes[0]

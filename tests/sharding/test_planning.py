@@ -19,6 +19,7 @@ from distinput.data.dataset import Dataset
 from distinput.distribute.rehearsal import rehearse
 from distinput.errors import DistinputError, InvalidArgumentError, NotFoundError
 from distinput.files import source
+from distinput.formats import span_format
 from distinput.plan.batch_sizes import BatchSizes
 from distinput.plan.options import AutoShardPolicy
 from distinput.sharding.own_rows import rebatch_for
@@ -98,7 +99,12 @@ class Opened:
             self.files.add(path)
             opened(this, path, *args, **named)
 
+        def noting_small(path: str, most: int) -> Any:
+            self.files.add(path)
+            return source.read_small(path, most)
+
         monkeypatch.setattr(source.FileStream, "__init__", noting)
+        monkeypatch.setattr(span_format, "read_small", noting_small)
 
 
 @given(
