@@ -21,6 +21,7 @@ from distinput.kernels.kernel import renewed
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import cut_from_logs
+from distinput.values.nest import too_deep
 
 pathlib = library("pathlib")  # for folders with all that is below them
 html, parse = library("html"), library("urllib.parse")  # for pages of web servers
@@ -270,26 +271,33 @@ def as_paths(paths: Any) -> list[str]:
       paths: str, bytes, a path object, or lists, tuples and arrays of them, nested to any depth.
 
     Raises:
-      InvalidArgumentError: a path is empty.
+      InvalidArgumentError: a path is empty, or there are more levels than Python follows, as in a list that holds itself.
       TypeError: an item is not a path, or items are in no order, as in a set, or have names of their own, as in a dict.
 
     >>> from pathlib import PurePosixPath
     >>> as_paths(["a.txt", b"b.txt", PurePosixPath("c/d.txt")])
     ['a.txt', 'b.txt', 'c/d.txt']
     """
+    try:
+        return _as_paths(paths)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _as_paths(paths: Any) -> list[str]:
     if isinstance(paths, str | bytes | os.PathLike):
         if not paths:
             raise InvalidArgumentError(f"a path must name a file or folder, got {paths!r}, which is empty")
         return [str(os.fsdecode(paths))]
     if hasattr(paths, "tolist"):  # an array of names
-        return as_paths(paths.tolist())
+        return _as_paths(paths.tolist())
     if not isinstance(paths, Iterable):
         raise TypeError(f"a path must be str, bytes or a path object, got a {type(paths).__name__}")
     if isinstance(paths, AbstractSet | Mapping | IOBase):
         raise TypeError(
             f"paths must be a list of str, bytes or path objects, got a {type(paths).__name__}{_cure(paths)}"
         )
-    return [name for path in paths for name in as_paths(path)]
+    return [name for path in paths for name in _as_paths(path)]
 
 
 def _cure(paths: Any) -> str:

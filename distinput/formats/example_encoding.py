@@ -13,7 +13,7 @@ from distinput.errors import InvalidArgumentError
 from distinput.formats.raw_bytes import for_each
 from distinput.kernels.example_values import BYTES, FLOAT, INT64, MISSING, read_values
 from distinput.kernels.protobuf import FIRST, SECOND, MalformedError, read_entries, read_fields, varint_bytes
-from distinput.values.leaves import STRING, lost, members_of
+from distinput.values.leaves import STRING, first_of, lost, members_of
 from distinput.values.spec_json import MalformedJson, items_of, json_value, of_kind
 
 # ----------------------------------------------------------------------------
@@ -123,9 +123,7 @@ def _encode_feature(key: str, value: Any) -> bytes:
 
 def _large_integer(value: Any, array: Any) -> int | None:
     """The largest of integers alone, of which NumPy makes floats where some fit into uint64 alone; None: there are others."""
-    first = value
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
+    first = first_of(value)
     if first is value or not isinstance(first, int | np.integer) or not array.size or np.abs(array).max() < 1 << 63:
         return None
     numbers = members_of(value)
@@ -136,9 +134,7 @@ def _large_integer(value: Any, array: Any) -> int | None:
 
 def _holds_text(value: Any) -> bool:
     """True for a list of bytes or str, from which NumPy would strip trailing zeros."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]
-    return isinstance(value, bytes | str)
+    return isinstance(first_of(value), bytes | str)
 
 
 def _key(key: Any) -> bytes:

@@ -415,9 +415,12 @@ def checked_features(features: Features) -> Features:
 
     Raises:
       InvalidArgumentError: there are no features, or a value is not a feature.
+      TypeError: they are no dict.
     """
     if not features:
         raise InvalidArgumentError("Missing: features was empty; name the features to parse")
+    if not isinstance(features, Mapping):
+        raise TypeError(f"features must be a dict from key to feature, got {features!r:.80}")
     for key, feature in features.items():
         if not isinstance(feature, Feature):
             raise InvalidArgumentError(

@@ -331,7 +331,10 @@ def arrays_of(who: str, columns: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
       InvalidArgumentError: they differ in length, or one of them is not a column.
+      TypeError: they are no dict.
     """
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"{who}: columns must be a dict from name to values, got {columns!r:.80}")
     arrays = {name: _array_of(who, name, values) for name, values in columns.items()}
     if len({len(array) for array in arrays.values()}) > 1:
         lengths = ", ".join(f"{name}: {len(array)}" for name, array in arrays.items())

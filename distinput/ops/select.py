@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`select`: some of the components of dicts."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -54,6 +54,8 @@ class Select(Restructured):
         if isinstance(self.columns, str | bytes):
             raise InvalidArgumentError(f"select: columns must be a list of names, got {self.columns!r}")
         normalized(self, "columns", tuple(self.columns))
+        if not all(isinstance(name, Hashable) for name in self.columns):
+            raise InvalidArgumentError(f"select: columns must be a list of names, got {list(self.columns)!r:.80}")
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InvalidArgumentError(
                 f"select: columns must be at least one name, each once, got {list(self.columns)}"

@@ -112,8 +112,13 @@ def is_value(value: Any) -> bool:
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         return not hasattr(value, "_saved")
     if isinstance(value, dict):
-        return all(is_value(key) and is_value(item) for key, item in value.items())
-    return type(value) in (list, tuple, set, frozenset, deque) and all(is_value(item) for item in value)
+        value = [*value, *value.values()]
+    elif type(value) not in (list, tuple, set, frozenset, deque):
+        return False
+    for item in value:  # noqa: SIM110 - `all` would call it from C, where one that holds itself ends the process
+        if not is_value(item):
+            return False
+    return True
 
 
 def coded(value: Any, aside: Aside, name: str, *, inline: bool = False) -> Any:

@@ -19,6 +19,7 @@ from distinput.distribute.input.distributed_dataset import DistributedDataset, D
 from distinput.errors import InputWarning, InvalidArgumentError
 from distinput.names.lazy import dataclass
 from distinput.train.coding import Kind, kind_of
+from distinput.values.nest import too_deep
 
 # ----------------------------------------------------------------------------
 # What a checkpoint saves: the variables, arrays, iterators and numbers in a nest of containers and objects.
@@ -68,7 +69,7 @@ def tracked(children: Iterable[Child]) -> list[Tracked]:
       children: what the checkpoint was given.
 
     Raises:
-      InvalidArgumentError: something that was given cannot be saved; the message names it.
+      InvalidArgumentError: something that was given cannot be saved; the message names it, but for a list that holds itself.
 
     >>> import numpy as np
     >>> model = {"w": np.zeros(2), "layers": [np.zeros(1)]}
@@ -76,8 +77,11 @@ def tracked(children: Iterable[Child]) -> list[Tracked]:
     ['model/w', 'model/layers/0', 'step']
     """
     search = _Search()
-    for name, value, put, given in children:
-        search.visit(value, escaped(name), put, given=given)
+    try:
+        for name, value, put, given in children:
+            search.visit(value, escaped(name), put, given=given)
+    except RecursionError:
+        raise too_deep() from None
     return search.found
 
 

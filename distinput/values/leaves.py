@@ -639,22 +639,29 @@ _MOST_AXES = 64
 """Of an array of NumPy."""
 
 
-def members_of(items: Sequence[Any]) -> list[Any]:
-    """What is in lists of lists, as deep as all of them go; the first member alone where some are lists and some are not.
+def first_of(value: Any) -> Any:
+    """The first member of the first of lists of lists; the value itself, if it is no list, or an empty one.
 
     Raises:
       InvalidArgumentError: they have more levels than any array has axes, as a list has that holds itself.
     """
-    flat, first = list(items), items
     for _ in range(_MOST_AXES + 1):
-        if not (isinstance(first, list | tuple) and first):
-            break
-        first = first[0]
-    else:
-        raise InvalidArgumentError(
-            f"a list becomes an array, which has at most {_MOST_AXES} axes, but it has more levels; if it does not hold "
-            "itself, give its values as an array"
-        )
+        if not (isinstance(value, list | tuple) and value):
+            return value
+        value = value[0]
+    raise InvalidArgumentError(
+        f"a list becomes an array, which has at most {_MOST_AXES} axes, but it has more levels; if it does not hold "
+        "itself, give its values as an array"
+    )
+
+
+def members_of(items: Sequence[Any]) -> list[Any]:
+    """What is in lists of lists, as deep as all of them go; the first member alone where some are lists and some are not.
+
+    Raises:
+      InvalidArgumentError: see `first_of`.
+    """
+    first_of(flat := list(items))
     while flat and isinstance(flat[0], list | tuple):
         flat = [x for row in flat for x in row] if all(isinstance(row, list | tuple) for row in flat) else flat[:1]
     return flat

@@ -294,6 +294,18 @@ def test_what_replaces_nulls_of_fields_is_taken_as_it_is(kind: Any, tmp_path: Pa
     assert dataset.to_list() == [{"s": {"a": 1}}, {"s": {"a": 7}}]
 
 
+def test_what_is_no_dict_and_no_list_of_names_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"^features must be a dict from key to feature, got \['a'\]$"):
+        _record().parse_example(["a"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^write_parquet: columns must be a dict from name to values, got \[1\]$"):
+        di.io.write_parquet(str(tmp_path / "a.parquet"), [1])  # type: ignore[arg-type]
+    with pytest.raises(
+        di.errors.InvalidArgumentError, match=r"^select: columns must be a list of names, got \[\['x'\]\]$"
+    ):
+        Dataset.from_tensor_slices({"x": [1]}).select([["x"]])  # type: ignore[list-item]
+    assert Dataset.from_tensor_slices({1: [5], 2: [6]}).select([1]).to_list() == [{1: 5}]  # type: ignore[list-item]
+
+
 def test_a_list_or_dict_in_itself_is_refused_by_the_step() -> None:
     around: Any = []
     around.append(around)
@@ -325,6 +337,10 @@ for value in (items, pair, fields):
         lambda value: Dataset.range(3).map(lambda x: value).element_spec,
         lambda value: Dataset.range(3).reduce(value, lambda state, x: state),
         lambda value: Dataset.range(3).scan(value, lambda state, x: (state, x)),
+        di.data.TextLineDataset,
+        Dataset.list_files,
+        lambda value: di.io.encode_example({"a": value}),
+        lambda value: di.train.Checkpoint(x=value).save(sys.argv[1]),
     ):
         try:
             make(value)
@@ -333,12 +349,11 @@ for value in (items, pair, fields):
 """
 
 
-def test_what_holds_itself_is_refused_wherever_python_follows_many_calls() -> None:
+def test_what_holds_itself_is_refused_wherever_python_follows_many_calls(tmp_path: Path) -> None:
     """It ended the process where a pipeline had needed a higher limit; `from_tensor_slices` never returned."""
-    done = subprocess.run(
-        [sys.executable, "-c", IN_ITSELF], capture_output=True, text=True, timeout=PATIENCE, check=True
-    )
-    assert done.stdout.split() == ["refused"] * 24
+    command = [sys.executable, "-c", IN_ITSELF, str(tmp_path / "c")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.split() == ["refused"] * 36
 
 
 def test_options_that_are_changed_later_are_those_of_the_next_dataset() -> None:
