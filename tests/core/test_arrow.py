@@ -318,7 +318,7 @@ def test_runs_in_structs_and_lists_that_are_null() -> None:
 def test_text_that_arrow_leaves_in_chunks_is_one_batch() -> None:
     """As of more than 2 GiB, which the offsets of text cannot reach."""
     table = pa.table({"t": pa.chunked_array([["a"], ["bc", None]]), "x": pa.chunked_array([[1, 2, 3]])})
-    left = SimpleNamespace(combine_chunks=lambda: table)
+    left = SimpleNamespace(combine_chunks=lambda: table, to_batches=table.to_batches)
     made = one_batch(left)
     assert (made.to_pydict(), made.schema.field("t").type) == (table.to_pydict(), pa.large_string())
     assert one_batch(table.slice(0, 0)).num_rows == 0

@@ -159,9 +159,9 @@ def test_each_fragment_of_a_file_is_read_once(tmp_path: Path, parts: int) -> Non
     groups: list[Any] = []
     real = parquet_file.ParquetReader.row_group
 
-    def noted(self: Any, group: int, columns: Any, threads: bool) -> Any:
+    def noted(self: Any, group: int, *others: Any) -> Any:
         groups.append((self.path, group))
-        return real(self, group, columns, threads)
+        return real(self, group, *others)
 
     with mock.patch.object(parquet_file.ParquetReader, "row_group", noted):
         rows = dataset.__getitems__(indices)
