@@ -81,8 +81,9 @@ def _encode_feature(key: str, value: Any) -> bytes:
         return b""
     if isinstance(value, bytes | bytearray | memoryview | str):
         return field(BYTES, field(1, _text(value)))
+    holds_text = isinstance(first_of(value), bytes | str)  # from which NumPy would strip trailing zeros
     try:
-        array = np.asarray(value) if not _holds_text(value) else np.array(value, object)
+        array = np.array(value, object) if holds_text else np.asarray(value)
     except ValueError as error:
         raise InvalidArgumentError(
             f"feature {key!r}: the lists in it must agree in length: {error}; give their values as one list, and their lengths "
@@ -130,11 +131,6 @@ def _large_integer(value: Any, array: Any) -> int | None:
     if not all(isinstance(number, int | np.integer) for number in numbers):
         return None
     return max([int(number) for number in numbers], key=abs)
-
-
-def _holds_text(value: Any) -> bool:
-    """True for a list of bytes or str, from which NumPy would strip trailing zeros."""
-    return isinstance(first_of(value), bytes | str)
 
 
 def _key(key: Any) -> bytes:
