@@ -351,6 +351,7 @@ def work(
         if not tolerant:
             break
         first += len(results) + 1
+        ends = over is not None and over()
     return Done(parts, Run.clock() - begin)
 
 
