@@ -194,7 +194,7 @@ class Iteration(Ending):
         self.begun()
 
     def next(self, left: Callable[[], int] | None = None) -> tuple[Block, State] | None:
-        """The next block, and the state after it; None at the end.
+        """The next block, and the state after it; None at the end, and once it is closed.
 
         Args:
           left: how many elements are to come, as far as that is known.
@@ -203,7 +203,12 @@ class Iteration(Ending):
           CancelledError: see `check_goes_on`.
         """
         with self._lock:  # nobody closes the stream meanwhile
-            item = next(self.stream, None)
+            try:
+                item = next(self.stream, None)
+            except CancelledError:
+                if not self.run.cancelled.was_set:
+                    raise
+                item, self._cut = None, True
         if item is None and self._cut and (left is None or left() != 0):
             check_goes_on()
         return item

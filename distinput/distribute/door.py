@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from distinput.kernels.kernel import HelperThread
+
 GREETING_SECONDS = 10.0
 """How long a stranger may take to greet."""
 MOST_STRANGERS = 64
@@ -78,7 +80,7 @@ class Door:
         self._strangers: dict[Visitor, None] = {}  # those who came first are first
         self._members: set[Visitor] = set()  # and those who were sent away, until their threads have ended
         self._closed = False
-        self._listening = threading.Thread(target=self._run, name=name, daemon=True)
+        self._listening = HelperThread(target=self._run, name=name)
         try:
             self._listening.start()
         except RuntimeError:  # there are as many threads as there may be
@@ -141,7 +143,7 @@ class Door:
                 return
             self._strangers[visitor] = None
         try:
-            threading.Thread(target=self._attend, args=(visitor,), name=self._name, daemon=True).start()
+            HelperThread(target=self._attend, args=(visitor,), name=self._name).start()
         except RuntimeError:  # no thread can be started any more
             self._leave(visitor)
             self._send_away(1)

@@ -23,6 +23,7 @@ from distinput.distribute.collectives.peers import only_peers
 from distinput.distribute.core.contexts import modes
 from distinput.distribute.core.replicas import Peers
 from distinput.errors import CollectiveError, FailedPreconditionError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
 
@@ -54,11 +55,10 @@ class Notice:
             _signals.add(self)
         else:
             # The thread has only a weak reference, so that the notice can be dropped.
-            threading.Thread(
+            HelperThread(
                 target=_ask_again_and_again,
                 args=(ask, ref(self, self._ends.put), self._ends),
                 name="distinput-notice",
-                daemon=True,
             ).start()
 
     @property
@@ -183,7 +183,7 @@ class PreemptionWatcher:
         self._messages: dict[int, str] = {}
         self._announced = False
         if self._peers is not None:
-            threading.Thread(target=_watch, args=(ref(self),), name="distinput-preemption", daemon=True).start()
+            HelperThread(target=_watch, args=(ref(self),), name="distinput-preemption").start()
 
     @property
     def preemption_message(self) -> str | None:

@@ -7,7 +7,6 @@ fsspec's classes are the base, so listing, patterns and existence work as they d
 import contextlib
 import errno
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from queue import Empty, Full, Queue
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from fsspec import AbstractFileSystem
 from fsspec.spec import AbstractBufferedFile
 
 from distinput.errors import InvalidArgumentError, UnimplementedError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import library
 from distinput.run.threads import mapped
 from distinput.url_secrets import of_url, without_secrets
@@ -50,7 +50,7 @@ class MultipartUpload:
         self._parts: Queue[bytes | None] = Queue(_WAITING)
         self._given_up = False
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="distinput-upload", daemon=True)
+        self._thread = HelperThread(target=self._run, name="distinput-upload")
         self._thread.start()
 
     def add(self, part: bytes | None) -> None:

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Real
-from threading import Event, Thread
+from threading import Event
 from typing import NoReturn, TypeVar
 
 from distinput.errors import DistinputError, InvalidArgumentError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import dataclass, library
 from distinput.run.threads import Task
 from distinput.url_secrets import scrub, without_secrets
@@ -242,7 +243,7 @@ def persistently(ask: Callable[[], T], path: str, retries: Retries, cancel: Even
 def _answer(ask: Callable[[], T], seconds: float, cancel: Event, path: str) -> T:
     """What a call returns, on a thread of its own, so that it can be given up; the thread ends when the call does."""
     task, until = Task(ask), time.monotonic() + seconds
-    Thread(target=task.run, name="distinput-request", daemon=True).start()
+    HelperThread(target=task.run, name="distinput-request").start()
     while not task.running.acquire(timeout=min(_LEFT_SECONDS, max(0.0, until - time.monotonic()))):
         if cancel.is_set() or time.monotonic() >= until:
             raise TimeoutError(f"{path}: a request was not answered in {seconds:g} s")

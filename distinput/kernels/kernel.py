@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`@kernel(reference)`: a compiled loop that never makes its first caller wait; a flag that no interrupt leaves locked."""
+"""`@kernel(reference)`: a compiled loop that never makes its first caller wait; the flags and threads that it needs."""
 
 from __future__ import annotations
 
@@ -41,21 +41,24 @@ class Flag:
     >>> flag = Flag()
     >>> flag.is_set(), flag.wait(0), flag.set(), flag.is_set(), flag.wait()
     (False, False, None, True, True)
+
+    Attributes:
+      was_set: what `is_set` returns, for loops in which a call would take longer than what is asked.
     """
 
-    __slots__ = ("_set", "_waiting")
+    __slots__ = ("_waiting", "was_set")
 
     def __init__(self) -> None:
-        self._set = False
+        self.was_set = False
         self._waiting: list[threading.Lock] = []
 
     def is_set(self) -> bool:
         """Whether it was set."""
-        return self._set
+        return self.was_set
 
     def set(self) -> None:
         """Set it; may be called again."""
-        self._set = True
+        self.was_set = True
         for waiting in self._waiting:
             try:
                 waiting.release()
@@ -64,13 +67,13 @@ class Flag:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set; False if it is not after so many seconds."""
-        if not self._set:
+        if not self.was_set:
             waiting = threading.Lock()
             waiting.acquire()
             self._waiting.append(waiting)  # before it is looked at again
-            if not self._set:
+            if not self.was_set:
                 waiting.acquire(timeout=-1 if timeout is None else timeout)
-        return self._set
+        return self.was_set
 
 
 # ----------------------------------------------------------------------------
@@ -99,6 +102,8 @@ def _after_any_fork() -> None:
     """Open what threads held that are not in this child, and forget modules that they had not imported to their ends."""
     for lock in list(_LOCKS):
         lock._at_fork_reinit()
+    _helping.clear()
+    _change_interval(_SHORT_INTERVAL, _PYTHONS_INTERVAL)
     own = threading.get_ident()
     held = getattr(importlib._bootstrap, "_module_locks", {})
     for name, reference in list(held.items()):
@@ -112,6 +117,56 @@ def _after_any_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # there is none on Windows, nor a fork
     os.register_at_fork(after_in_child=_after_any_fork)
+
+
+# ----------------------------------------------------------------------------
+# Short turns at Python's lock, while threads of the library work beside the program's.
+#
+# A thread that wants the lock asks its holder for it after the switch interval, 5 ms, unless it was woken meanwhile. Each call
+# of NumPy lets go of the lock for a moment, which wakes the thread; it finds the lock taken again, and its 5 ms begin anew. So
+# one that makes many small arrays keeps all others out, for seconds. They get their turns where the interval is shorter than
+# the time between two such calls.
+# ----------------------------------------------------------------------------
+
+
+_PYTHONS_INTERVAL, _SHORT_INTERVAL = 0.005, 0.0001  # seconds
+
+_helping: set[int] = set()
+_intervals = renewed(threading.Lock())
+
+
+class HelperThread(threading.Thread):
+    """A thread of the library; it does not keep the program from ending.
+
+    While any is there, Python's switch interval is a tenth of a millisecond, unless the program has set one of its own.
+
+    Args:
+      target: what it calls.
+      args: the arguments.
+      name: how debuggers call it.
+    """
+
+    def __init__(self, target: Callable[..., object], args: tuple[Any, ...] = (), name: str | None = None) -> None:
+        super().__init__(target=target, args=args, name=name, daemon=True)
+
+    def run(self) -> None:
+        """Call the target, in short turns."""
+        me = threading.get_ident()
+        with _intervals:
+            _helping.add(me)
+            _change_interval(_PYTHONS_INTERVAL, _SHORT_INTERVAL)
+        try:
+            super().run()
+        finally:
+            with _intervals:
+                _helping.discard(me)
+                if not _helping:
+                    _change_interval(_SHORT_INTERVAL, _PYTHONS_INTERVAL)
+
+
+def _change_interval(before: float, interval: float) -> None:
+    if abs(sys.getswitchinterval() - before) < 1e-6:
+        sys.setswitchinterval(interval)
 
 
 # ----------------------------------------------------------------------------
@@ -379,7 +434,7 @@ class Kernel(Generic[P, R]):
                 self._function = self.reference
             _queue.append(self)
             if _worker is None:
-                _worker = threading.Thread(target=_work, name="distinput-kernels", daemon=True)
+                _worker = HelperThread(target=_work, name="distinput-kernels")
                 try:
                     _at_exit()
                     _worker.start()

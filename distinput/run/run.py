@@ -17,6 +17,7 @@ import numpy as np
 from distinput.columns.block import MOST_BYTES, Block, Failure, Step, note_open_files, trouble_of
 from distinput.columns.rows import PACE_SECONDS, Stream, Together, passing_over
 from distinput.columns.state import Mark, State
+from distinput.errors import CancelledError
 from distinput.kernels.kernel import Flag
 from distinput.names.lazy import dataclass, later, without_secrets
 from distinput.run.threads import Closing, Pool, Threads
@@ -638,6 +639,8 @@ class Run(Closing):
     def watch(self, step: Step, stream: Stream, state: State | None = None) -> Stream:
         """`stream`, counted, and with notes on its errors that say which step raised them, where it was made, and which record.
 
+        It gives nothing more once the run is cancelled: steps make less then, and some would ask for elements without end.
+
         `state` is the one that the stream begins at. In a tolerant run an error that it raises, rather than hand it on as a
         failure, is one after which nothing follows.
         """
@@ -676,7 +679,7 @@ class Run(Closing):
             error.add_note(without_secrets(f"last read: {self.reading()}{behind}"))
 
     def _watched(self, step: Step, counter: OpCounters, stream: Stream, state: State | None) -> Stream:
-        clock, inner = Run.clock, self._inner
+        clock, inner, cancelled = Run.clock, self._inner, self.cancelled
         end: float | None = None
         is_last = id(step) == self._last
         if is_last:
@@ -693,6 +696,8 @@ class Run(Closing):
                 try:
                     item = next(stream)
                 except StopIteration:
+                    if cancelled.was_set:
+                        break
                     return
                 finally:
                     end = clock()
@@ -703,6 +708,8 @@ class Run(Closing):
                         del inner[thread]
                     else:
                         inner[thread] = outer + spent
+                if cancelled.was_set:
+                    break
                 counter.blocks += 1
                 counter.rows += item[0].size
                 state = None if state is None else item[1]
@@ -713,6 +720,9 @@ class Run(Closing):
                     trouble.step = trouble.step or step
                 yield item
                 del item  # its memory is not held while the next one is made
+            raise CancelledError("the iteration was closed while this element was made")
+        except CancelledError:
+            raise  # nothing is wrong with the step or the record
         except Exception as error:
             self.annotate(error, step.where)
             self.note_record(error, step, state, 0)

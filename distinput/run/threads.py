@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from distinput.errors import CancelledError, FailedPreconditionError
-from distinput.names.lazy import dataclass, library
+from distinput.names.lazy import dataclass, later, library
 
 if TYPE_CHECKING:
     import queue
     from queue import SimpleQueue
+
+    from distinput.kernels import kernel
 else:
     queue = library("queue")  # few passes have threads
+    kernel = later("distinput.kernels.kernel")
 
 # ----------------------------------------------------------------------------
 # How something that runs in the background ends: when it is closed, when it is dropped, or with the program.
@@ -226,7 +229,7 @@ class Task(Generic[R]):
         with self.running:
             pass
         if self._cancelled:
-            raise CancelledError("the task was cancelled before it began")
+            raise CancelledError("the iteration was closed: the task was cancelled before it began")
         if self._error is None:
             value: R = self._value
             return value
@@ -265,10 +268,11 @@ class Pool:
         """Have a thread call a function.
 
         Raises:
-          RuntimeError: the pool was shut down, or no thread can be started; the next call tries again.
+          CancelledError: the pool was shut down, as it is when the iteration is closed.
+          RuntimeError: no thread can be started; the next call tries again.
         """
         if self._closed:
-            raise RuntimeError("a task was given to a pool of threads after shutdown")
+            raise CancelledError("the iteration was closed: a task was given to a pool of threads after shutdown")
         task: Task[R] = Task(lambda: call(*args, **kwargs))
         self._under_way.append(task.running)
         self._waiting.put(task)
@@ -279,7 +283,7 @@ class Pool:
             self._looked = len(self._under_way)
         if len(self._under_way) > len(self.threads) and not full:
             serve = self._context.copy().run  # two threads cannot run in one
-            thread = threading.Thread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name, daemon=True)
+            thread = kernel.HelperThread(target=serve, args=(in_lane, _serve, self._waiting), name=self._name)
             self.threads.append(thread)
             try:
                 thread.start()

@@ -13,7 +13,7 @@ from weakref import ref as weakref
 from distinput.columns.block import Block, Failure
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
-from distinput.kernels.kernel import Flag
+from distinput.kernels.kernel import Flag, HelperThread
 from distinput.names.lazy import dataclass
 from distinput.plan.node import Node, walk
 from distinput.run.run import OpCounters, Run
@@ -295,7 +295,7 @@ def _buffered(upstream: Stream, buffer: Buffer, run: Run, counter: OpCounters, a
     """The blocks, and with `at_once` something before them, which comes when the thread has started."""
     source = _Source(upstream)
     fill, given = run.context.run, (in_lane, _fill, weakref(source), buffer)
-    thread = threading.Thread(target=fill, args=given, name="distinput-prefetch", daemon=True)
+    thread = HelperThread(target=fill, args=given, name="distinput-prefetch")
     with ExitStack() as stack:
         counter.waits(stack.enter_context, run.beside(thread, buffer.close))  # this waits for the thread to start
         if at_once:

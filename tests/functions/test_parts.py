@@ -112,6 +112,15 @@ def test_work_ends_early_where_it_is_told_to() -> None:
     assert done.rows == 3
 
 
+def test_work_of_which_each_call_fails_ends_early_too() -> None:
+    calls: list[int] = []
+    done = work(
+        Chain([lambda x: calls.append(int(x)) or 1 // 0]), block(*range(9)), lambda: len(calls) >= 3, tolerant=True
+    )
+    assert calls == [0, 1, 2]
+    assert done.rows == 0
+
+
 @pytest.mark.parametrize("tolerant", [False, True])
 def test_results_are_delivered_with_their_marks_and_an_error_in_its_place(tolerant: bool) -> None:
     given, notes = block(0, 2, 3, 4), []

@@ -18,6 +18,7 @@ from distinput.distribute.collectives.channel import Array, Handle, list_by_rank
 from distinput.distribute.collectives.membership import POLL_SECONDS, Deadline, OperationId, Operations
 from distinput.distribute.core.rendezvous import CallSite, call_places
 from distinput.errors import Mismatch
+from distinput.kernels.kernel import HelperThread
 
 AGREE_VALUES = 26
 """How many integers one agreement can carry."""
@@ -151,7 +152,7 @@ class Agreements:
         """Start the thread, unless it runs."""
         if self._thread is not None:
             return
-        self._thread = threading.Thread(target=self._serve, name="distinput-agreements", daemon=True)
+        self._thread = HelperThread(target=self._serve, name="distinput-agreements")
         try:
             self._thread.start()
         except RuntimeError:  # there are as many threads as there may be; the next agreement tries again

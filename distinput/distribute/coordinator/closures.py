@@ -15,6 +15,7 @@ from distinput.distribute.coordinator.servers import server_lost
 from distinput.distribute.coordinator.worker_seat import CallOutcome, WorkerSeat
 from distinput.distribute.seats.seats import Placed, SeatLost, Seats
 from distinput.errors import AbortedError, CancelledError, FailedPreconditionError, UnavailableError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import dataclass
 from distinput.values.nest import map_leaves
 
@@ -446,7 +447,7 @@ class Lane:
         self.waits_for_worker = False
         """True while the worker is away; the engine ends the wait when the seats are closed."""
         self._changed = threading.Condition()
-        self.thread = threading.Thread(target=self._serve, name=f"distinput-{self._name}", daemon=True)
+        self.thread = HelperThread(target=self._serve, name=f"distinput-{self._name}")
 
     def lost(self) -> None:
         """Note that the engine has lost the worker; called on any thread, perhaps after the worker is back."""

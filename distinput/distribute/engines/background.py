@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from distinput.distribute.collectives.channel import ChannelLost
+from distinput.kernels.kernel import HelperThread
 
 # ----------------------------------------------------------------------------
 # The place of a worker in a job: its rank, the `host:port` of rank 0, and the address by which others reach it.
@@ -151,7 +152,7 @@ class BackgroundThread:
     def submit(self, function: Callable[..., Any], *args: Any) -> BackgroundCall:
         """Queue a call, to be made after those submitted before."""
         if self._thread is None:
-            self._thread = threading.Thread(target=_serve, args=(self._calls,), name=self._name, daemon=True)
+            self._thread = HelperThread(target=_serve, args=(self._calls,), name=self._name)
             try:
                 self._thread.start()
             except RuntimeError:  # there are as many threads as there may be; the next call tries again

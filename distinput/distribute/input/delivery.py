@@ -14,6 +14,7 @@ from distinput.distribute.core.values import PartialPerReplica, PerReplica, mark
 from distinput.distribute.input.dealing import END, StepPadding, per_replica_spec
 from distinput.distribute.input.sources import SeenShapes, Steps, StepSource
 from distinput.errors import StateError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import dataclass, library
 from distinput.run.run import thread_use
 from distinput.run.threads import Ending, check_goes_on
@@ -271,9 +272,7 @@ class _Line(Ending):
             return iter(())
         self.add_room()
         if self._thread is None:
-            thread = threading.Thread(
-                target=self._context.run, args=(self._fills,), name="distinput-steps-ahead", daemon=True
-            )
+            thread = HelperThread(target=self._context.run, args=(self._fills,), name="distinput-steps-ahead")
             thread.start()
             self._thread = thread
         # Taken by C code alone, so that no interrupt comes between the queue and who takes the step.

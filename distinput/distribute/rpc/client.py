@@ -27,6 +27,7 @@ from distinput.errors import (
     NotFoundError,
     UnavailableError,
 )
+from distinput.kernels.kernel import HelperThread
 from distinput.run.threads import Closing
 from distinput.values.leaves import STRING, Array, as_leaf, dtype_name
 from distinput.values.nest import structure_of
@@ -485,7 +486,7 @@ class Client(Closing):
                 found = code_of(error), f"{type(error).__name__}: {error}", None
             outcome.set_result(found)
 
-        threading.Thread(target=run, name="distinput-rpc-call", daemon=True).start()
+        HelperThread(target=run, name="distinput-rpc-call").start()
         return StatusOrResult(outcome)
 
     def close(self) -> None:

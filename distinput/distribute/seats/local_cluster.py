@@ -25,6 +25,7 @@ from distinput.cluster.resolver import with_rpc_layer
 from distinput.distribute.engines.background import is_loopback
 from distinput.distribute.seats.dask import WITHOUT_DASHBOARD, check_installed, chief_address, start_scheduler
 from distinput.errors import FailedPreconditionError, UnavailableError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import dataclass
 from distinput.run.threads import Closing
 
@@ -73,7 +74,7 @@ def run(process: SeatProcess) -> Never:
     # What it says of connections that end is what everybody is told anyway.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if process.parent is not None:
-        threading.Thread(target=_end_without, args=(process.parent,), daemon=True).start()
+        HelperThread(target=_end_without, args=(process.parent,)).start()
     with dask.config.set(
         {
             # Nothing of ours runs as a Dask task, so there is nothing for the sampling profiler to see.
@@ -233,7 +234,7 @@ class LocalCluster(Closing):
             for name, process in self._processes.items():
                 self._take_seat(process, name)
             for name in self._processes:
-                thread = threading.Thread(target=self._attend, args=(name,), name=f"distinput-{name}", daemon=True)
+                thread = HelperThread(target=self._attend, args=(name,), name=f"distinput-{name}")
                 self._threads.append(thread)
                 thread.start()
         except BaseException:

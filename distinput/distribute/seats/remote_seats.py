@@ -31,6 +31,7 @@ from distinput.distribute.seats.links import (
 from distinput.distribute.seats.packing import Pickled, same_modules
 from distinput.distribute.seats.seats import SeatLost
 from distinput.errors import UnavailableError, UnknownError
+from distinput.kernels.kernel import HelperThread
 from distinput.names.lazy import dataclass
 from distinput.run.segments import dumps
 from distinput.run.threads import mapped
@@ -84,7 +85,7 @@ class Pulse:
         self._woken.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._ending = False
-        self._thread = threading.Thread(target=self._run, name="distinput-pulse", daemon=True)
+        self._thread = HelperThread(target=self._run, name="distinput-pulse")
         self._thread.start()
 
     def add(self, connection: socket.socket, lost: Callable[[str], None]) -> None:
@@ -398,7 +399,7 @@ class Host:
         self.address: Address = (interface, int(server.getsockname()[1]))
         self._door = Door(server, self._serve, f"distinput-{seat}")
         try:
-            threading.Thread(target=self._await_coordinator, name=f"distinput-{seat}", daemon=True).start()
+            HelperThread(target=self._await_coordinator, name=f"distinput-{seat}").start()
         except RuntimeError:  # there are as many threads as there may be
             self.end()
             raise
