@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`unique`: every value once."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from distinput.columns.block import Block, Failure
-from distinput.columns.column import Ints
+from distinput.columns.column import Column, Dense, Ints
 from distinput.columns.rows import Stream
 from distinput.columns.state import State
 from distinput.errors import ElementTypeError
@@ -85,15 +86,25 @@ class Unique(Node):
 def _fresh(block: Block, seen: set[Any]) -> Ints:
     """Rows of the block whose value is not in `seen`, to which they are added."""
     fresh = []
-    for index, value in enumerate(block.columnar().columns[0].values()):
-        key = value if isinstance(value, bytes) else (value.shape, value.tolist() if value.ndim == 0 else _key(value))
+    for index, key in enumerate(_keys(block.columnar().columns[0])):
         if key not in seen:
             seen.add(key)
             fresh.append(index)
     return np.asarray(fresh, np.int64)
 
 
-def _key(array: Any) -> Any:
-    if is_ragged(array):
-        return tuple([splits.tobytes() for splits in array.nested_row_splits]), _key(array.flat_values)
-    return tuple(array.reshape(-1).tolist()) if array.dtype == object else array.tobytes()
+def _keys(column: Column) -> Iterable[Any]:
+    """What tells the value of each row from others."""
+    if isinstance(column, Dense) and column.array.ndim == 1:
+        return column.array.tolist()  # type: ignore[no-any-return]
+    return map(_key, column.values())
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value
+    if is_ragged(value):
+        return value.shape, tuple([splits.tobytes() for splits in value.nested_row_splits]), _key(value.flat_values)
+    if value.ndim == 0:
+        return value.tolist()
+    return value.shape, tuple(value.reshape(-1).tolist()) if value.dtype == object else value.tobytes()

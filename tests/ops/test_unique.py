@@ -26,6 +26,12 @@ def test_values_of_different_shapes_differ() -> None:
     assert [plain(x) for x in Dataset.range(3).map(lambda x: np.zeros(int(x) % 2, np.int64)).unique()] == [[], [0]]
 
 
+def test_a_number_is_the_same_whatever_its_block_looks_like() -> None:
+    mixed = Dataset.range(3).map(lambda x: np.int64(1) if x % 2 else np.ones(1, np.int64))
+    assert [plain(x) for x in mixed.concatenate(Dataset.range(3)).unique()] == [[1], 1, 0, 2]
+    assert [plain(x) for x in Dataset.range(3).concatenate(mixed).unique()] == [0, 1, 2, [1]]
+
+
 def test_one_component_only() -> None:
     with pytest.raises(TypeError, match=r"unique: elements must have a single component, got .*; map it to one first"):
         Dataset.range(3).enumerate().unique()
